@@ -25,6 +25,14 @@ extern "C" {
 int pario_redistribute(void *buf, MPI_Datatype source, MPI_Datatype target, MPI_Comm comm);
 int pario_redistribute_to(const void *from, MPI_Datatype source, void *to, MPI_Datatype target, MPI_Comm comm);
 
+/* Memory for parts of arrays. Processes of the same user and host read it in place when it is the source of
+ * pario_redistribute_to, so that every byte is copied once, into the target; any other memory goes through a cache-sized
+ * ring. Use it like any other memory; give it back with pario_free when no call uses it. Children of the process share it.
+ * Where the kernel does not let processes look at each other it is ordinary memory.
+ */
+int pario_alloc(size_t bytes, void **memory);
+int pario_free(void *memory);
+
 /* A process's place in a grid of processes; row and column -1 if it is not in the grid. */
 struct pario_grid {
     int rows, columns, row, column;

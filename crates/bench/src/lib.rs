@@ -9,6 +9,7 @@
 //! | [`models`] | the published cost models, beside the one that decides |
 //! | `site`, `workers`, `worker`, `ranks`, `parallel`, `content` | services, client processes, and the bytes they check |
 //! | `kernels`, `cases`, `redistribute`, `redistribution`, `move_bytes`, `plan`, `matching`, `prediction` | benchmarks in memory |
+//! | `between_processes` | redistribution in the memory of MPI processes |
 //! | `socket`, `contiguous`, `strided`, `matrix`, `small`, `fresh`, `mpiio`, `vipios`, `relayout` | benchmarks of services |
 //! | `mpi` | MPI libraries and programs for them |
 //! | `advise`, `profile`, `ddio`, `prefetch` | benchmarks of what a service decides |
@@ -19,6 +20,7 @@
 #![allow(rustdoc::broken_intra_doc_links)]
 
 mod advise;
+mod between_processes;
 mod cases;
 mod claims;
 mod content;
@@ -99,6 +101,8 @@ enum Bench {
     Vipios(vipios::Arguments),
     /// An array through MPI_File_*, against the MPI library's own
     Mpiio(mpiio::Arguments),
+    /// An array changes its distribution in the memory of MPI processes, against MPI_Alltoallw
+    Redistribute(between_processes::Arguments),
     /// What recording the use of a file costs an access
     Profile(profile::Arguments),
     /// Whether advised layouts are the best, and strategies ranked as measured
@@ -137,6 +141,7 @@ fn run(arguments: Arguments) -> Result<(), Error> {
         Bench::Strided(arguments) => strided::run(&arguments, sheet),
         Bench::Vipios(arguments) => vipios::run(&arguments, sheet),
         Bench::Mpiio(arguments) => mpiio::run(&arguments, sheet),
+        Bench::Redistribute(arguments) => between_processes::run(&arguments, sheet),
         Bench::Profile(arguments) => profile::run(&arguments, sheet),
         Bench::Advise(arguments) => advise::run(&arguments, sheet),
         Bench::Relayout(arguments) => relayout::run(&arguments, sheet),

@@ -35,6 +35,16 @@ pub(crate) const FRESH: Text = Text {
     ),
 };
 
+/// Arrays that change their distribution in the memory of processes.
+pub(crate) const REDISTRIBUTE: Text = Text {
+    name: "redistribute",
+    text: concat!(
+        "#define _GNU_SOURCE\n",
+        include_str!("../yardsticks/together.h"),
+        include_str!("../yardsticks/redistribute.c")
+    ),
+};
+
 /// An MPI library that is installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Mpi {
@@ -78,7 +88,7 @@ impl Mpi {
         let source = Source {
             name: &format!("{}-{}", text.name, self.word()),
             text: text.text,
-            options: &["-pthread"],
+            options: &["-pthread", "-ldl"],
         };
         let program = yardsticks::compile(&source, &format!("mpicc.{}", self.word()))?;
         let preload = match self {

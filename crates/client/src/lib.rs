@@ -46,6 +46,7 @@ mod profile;
 mod session;
 mod transport;
 
+pub use ::direct::{CommonBytes, allocate_common, free_common};
 pub use access::ahead::PrefetchStatistics;
 pub use access::direct::DirectStatistics;
 pub use access::memory::{Direction, Memory};
@@ -59,6 +60,7 @@ pub use collective::exchange::joint::JointTeam;
 pub use collective::exchange::mesh::Message;
 pub use collective::exchange::reduce::{Number, Reduction};
 pub use collective::redistribute::Redistribution;
+pub use collective::redistributions::{PartMemory, Parts, Redistributions, SourcePlace};
 pub use collective::strategy::{Choice, Collective, Reason, Strategy};
 pub use collective::team::{Drive, Exchange, Team};
 pub use error::{Error, Failure, Result};

@@ -1,7 +1,10 @@
 //! Redistribution in memory against the definition: every byte of the array has a value, every member fills its
 //! source by the bytes its view shows and finds its target as its other view shows it.
 
-use client::{Layout, Redistribution, SharedBytes, SharedBytesMut, Team, View};
+use client::{
+    CommonBytes, Layout, PartMemory, Parts, Redistribution, Redistributions, SharedBytes,
+    SharedBytesMut, SourcePlace, Team, View,
+};
 use layout::{ArrayType, FileOffset};
 
 fn view(array: &ArrayType, text: &str, rank: usize) -> View {
@@ -23,12 +26,30 @@ fn shown(view: &View, len: u64) -> Vec<u8> {
         .collect()
 }
 
-fn check(array: &str, from: &str, to: &str, members: usize) {
-    let array: ArrayType = array.parse().expect("an array");
-    let len = array.bytes();
-    let teams = Team::threads(members);
+/// Members with lanes, as processes of a host have them.
+fn with_lanes(members: usize) -> Vec<Team> {
+    let (first, name) = Team::host_create_for_data(members).expect("a team");
+    let others =
+        (1..members).map(|rank| Team::host_attach(&name, rank, members).expect("attaches"));
+    let teams: Vec<Team> = std::iter::once(first).chain(others).collect();
     std::thread::scope(|scope| {
         for team in &teams {
+            scope.spawn(|| team.meet().expect("all are there"));
+        }
+    });
+    teams
+}
+
+fn check(array: &str, from: &str, to: &str, members: usize) {
+    check_with(&Team::threads(members), array, from, to);
+    check_with(&with_lanes(members), array, from, to);
+}
+
+fn check_with(teams: &[Team], array: &str, from: &str, to: &str) {
+    let array: ArrayType = array.parse().expect("an array");
+    let len = array.bytes();
+    std::thread::scope(|scope| {
+        for team in teams {
             let array = &array;
             scope.spawn(move || {
                 let rank = team.rank();
@@ -47,6 +68,13 @@ fn check(array: &str, from: &str, to: &str, members: usize) {
                     .expect("runs");
                     assert!(new == wanted, "{from} to {to}, rank {rank}");
                 }
+                let mut common = CommonBytes::new(mine.len().max(1)).expect("memory");
+                let mut lent = common.bytes_mut().range(0..mine.len()).expect("inside");
+                lent.reborrow().copy_from(SharedBytes::from_slice(&mine));
+                let mut new = vec![0; wanted.len()];
+                plan.run(lent.as_shared(), SharedBytesMut::from_slice(&mut new))
+                    .expect("runs");
+                assert!(new == wanted, "read in place, {from} to {to}, rank {rank}");
                 let mut place = mine.clone();
                 place.resize(mine.len().max(wanted.len()), 0);
                 plan.run_in_place(SharedBytesMut::from_slice(&mut place))
@@ -80,11 +108,41 @@ fn every_layout_becomes_every_other() {
     );
 }
 
+/// Pieces of many rings, of members with nothing, and of members with parts of other lengths.
+#[test]
+fn long_and_empty_and_uneven_parts_flow_through_lanes() {
+    let teams = with_lanes(3);
+    for (from, to) in [
+        ("(block, *) onto 3", "(*, block) onto 3"),
+        ("(*, cyclic) onto 3", "(block, *) onto 3"),
+        ("(cyclic(7), *) onto 3", "(*, cyclic(5)) onto 3"),
+        ("(block(1290), *) onto 3", "(*, block(1000)) onto 3"),
+    ] {
+        check_with(&teams, "f64[1291,1301]", from, to);
+    }
+    check_with(
+        &with_lanes(2),
+        "f64[2048,2048]",
+        "(block, *) onto 2",
+        "(*, block) onto 2",
+    );
+    check_with(
+        &with_lanes(1),
+        "f64[100,100]",
+        "(block, *) onto 1",
+        "(*, block) onto 1",
+    );
+}
+
 #[test]
 fn bytes_that_several_hold_come_from_the_lowest_rank_and_others_stay() {
-    let teams = Team::threads(3);
+    overlapping(&Team::threads(3));
+    overlapping(&with_lanes(3));
+}
+
+fn overlapping(teams: &[Team]) {
     std::thread::scope(|scope| {
-        for team in &teams {
+        for team in teams {
             scope.spawn(move || {
                 let rank = team.rank() as u64;
                 let range = |start: u64, len: u64| {
@@ -112,11 +170,76 @@ fn bytes_that_several_hold_come_from_the_lowest_rank_and_others_stay() {
     });
 }
 
+/// Plans are kept by a member's own parts, which may be the same where those of others are not.
+#[test]
+fn kept_plans_are_used_only_where_all_members_mean_the_same() {
+    for teams in [Team::threads(2), with_lanes(2)] {
+        std::thread::scope(|scope| {
+            for team in &teams {
+                scope.spawn(move || {
+                    let plans = Redistributions::new(team.clone());
+                    let array: ArrayType = "u8[64,64]".parse().expect("an array");
+                    let rank = team.rank();
+                    let views = [
+                        "(block, *) onto 2",
+                        "(*, block) onto 2",
+                        "(cyclic, *) onto 2",
+                    ]
+                    .map(|text| view(&array, text, rank));
+                    for round in 0..12 {
+                        // Rank 0 always does the same; what rank 1 wants changes.
+                        let to = match rank {
+                            0 => 1,
+                            _ => 1 + round % 2,
+                        };
+                        let (source, target) = (views[0].clone(), views[to].clone());
+                        let mine = shown(&source, 4096);
+                        let wanted = shown(&target, 4096);
+                        let mut new = vec![0; wanted.len()];
+                        let parts = Parts {
+                            source,
+                            target,
+                            len: 4096,
+                        };
+                        if round == 7 && rank == 1 {
+                            let wrong = client::Error::Argument {
+                                name: "here",
+                                text: "is wrong".into(),
+                            };
+                            let place = SourcePlace::Apart(mine.as_ptr());
+                            let done = plans.run(Err(wrong.clone()), place, |_| unreachable!());
+                            assert_eq!(done, Err(wrong));
+                            continue;
+                        }
+                        let done =
+                            plans.run(Ok(parts), SourcePlace::Apart(mine.as_ptr()), |plan| {
+                                assert_eq!(plan.source_bytes(), 2048);
+                                let from = SharedBytes::from_slice(&mine);
+                                PartMemory::Between(from, SharedBytesMut::from_slice(&mut new))
+                            });
+                        match round {
+                            7 => assert!(done.expect_err("rank 1").to_string().contains("here")),
+                            _ => {
+                                done.expect("runs");
+                                assert!(new == wanted, "round {round}, rank {rank}");
+                            }
+                        }
+                    }
+                });
+            }
+        });
+    }
+}
+
 #[test]
 fn a_member_with_wrong_arguments_fails_for_all() {
-    let teams = Team::threads(2);
+    wrong_arguments(&Team::threads(2));
+    wrong_arguments(&with_lanes(2));
+}
+
+fn wrong_arguments(teams: &[Team]) {
     std::thread::scope(|scope| {
-        for team in &teams {
+        for team in teams {
             scope.spawn(move || {
                 let array: ArrayType = "u8[4,4]".parse().expect("an array");
                 let rows = view(&array, "(block, *) onto 2", team.rank());

@@ -235,6 +235,11 @@ impl SizeOwner {
         (self.asked.is_empty() && !self.is_cutting()).then_some(self.size)
     }
 
+    /// Whether all servers that an owner which has started asks by itself have answered.
+    pub fn has_heard_all(&self) -> bool {
+        self.asked.is_empty()
+    }
+
     /// The size as far as it was heard of; never more than it is.
     pub fn at_least(&self) -> u64 {
         self.size

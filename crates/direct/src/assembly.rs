@@ -19,11 +19,16 @@
 //! - The file belongs to one user, is made anew, has all its space before it is used, and has no name
 //!   once all have met.
 //!
+//! An assembly that is made for data has lanes besides (`lanes`), through which bytes flow without steps.
+//!
 //! Left to others: what the bytes mean, telling the name, which member is which.
+
+mod lanes;
 
 use std::io;
 use std::os::fd::AsFd;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -32,9 +37,12 @@ use parking_lot::Mutex;
 use rustix::fs::{FallocateFlags, Mode, OFlags};
 use rustix::thread::futex;
 
+use crate::commons::BorrowedMemory;
 use crate::mapping::Mapping;
 
-const MAGIC: u64 = 0x3154_454d_4f49_5241;
+pub use lanes::{Cargo, Run, SAID_WORDS, Ticket};
+
+const MAGIC: u64 = 0x3254_454d_4f49_5241;
 const HEADER_BYTES: usize = 64;
 /// Every member's words lie in lines of their own.
 const MEMBER_BYTES: usize = 128;
@@ -53,8 +61,6 @@ const SLOT_HEADER: usize = 16;
 
 /// A slot, if there are few members.
 const SLOT_BYTES: usize = 256 << 10;
-/// Bytes of a slot where much is exchanged at a time.
-const ROOMY_SLOT_BYTES: usize = 2 << 20;
 /// All slots together.
 const AREA_BYTES: usize = 16 << 20;
 /// Members that an assembly can have: each has a page for a slot at least.
@@ -93,6 +99,12 @@ pub struct Assembly {
     rank: usize,
     size: usize,
     slot_bytes: usize,
+    /// A ring of the lanes; 0 without them.
+    ring_bytes: usize,
+    /// The number of the last run.
+    runs: AtomicU64,
+    /// Memory of others by rank and number; nothing where it was refused.
+    borrowed: Mutex<Vec<BorrowedOf>>,
     /// The name of the file, for the member that made it.
     name: Mutex<Option<PathBuf>>,
     pid: u32,
@@ -101,9 +113,12 @@ pub struct Assembly {
     step: Mutex<u32>,
 }
 
-/// The slots of so many members, of this size at most.
-fn slot_bytes(size: usize, most: usize) -> usize {
-    let most = (AREA_BYTES / (2 * size)).clamp(PAGE_BYTES, most);
+/// Memory of a member, with the number that it has there.
+type BorrowedOf = ((usize, u64), Option<Arc<BorrowedMemory>>);
+
+/// The slots of so many members.
+fn slot_bytes(size: usize) -> usize {
+    let most = (AREA_BYTES / (2 * size)).clamp(PAGE_BYTES, SLOT_BYTES);
     most - most % PAGE_BYTES
 }
 
@@ -111,8 +126,8 @@ fn members_at(size: usize) -> usize {
     (HEADER_BYTES + size * MEMBER_BYTES).next_multiple_of(PAGE_BYTES)
 }
 
-fn area_bytes(size: usize, slot: usize) -> usize {
-    members_at(size) + 2 * size * slot
+fn area_bytes(size: usize, ring: usize) -> usize {
+    members_at(size) + 2 * size * slot_bytes(size) + lanes::lanes_bytes(size, ring)
 }
 
 fn invalid(text: &str) -> io::Error {
@@ -122,15 +137,16 @@ fn invalid(text: &str) -> io::Error {
 impl Assembly {
     /// Makes the file and is member 0. The name is for the others to attach with.
     pub fn create(size: usize) -> io::Result<(Assembly, String)> {
-        Assembly::create_in(Path::new("/dev/shm"), size, SLOT_BYTES)
+        Assembly::create_in(Path::new("/dev/shm"), size, 0)
     }
 
-    /// Makes an assembly with room for much at a time: more memory, fewer steps.
-    pub fn create_roomy(size: usize) -> io::Result<(Assembly, String)> {
-        Assembly::create_in(Path::new("/dev/shm"), size, ROOMY_SLOT_BYTES)
+    /// Makes an assembly with lanes, if it has not too many members for them: some 16 MiB of memory more.
+    pub fn create_with_lanes(size: usize) -> io::Result<(Assembly, String)> {
+        let ring = lanes::ring_bytes(size.min(MOST_MEMBERS));
+        Assembly::create_in(Path::new("/dev/shm"), size, ring)
     }
 
-    fn create_in(dir: &Path, size: usize, slot: usize) -> io::Result<(Assembly, String)> {
+    fn create_in(dir: &Path, size: usize, ring: usize) -> io::Result<(Assembly, String)> {
         if size == 0 || size > MOST_MEMBERS {
             return Err(invalid("an assembly has 1 to 2048 members"));
         }
@@ -145,21 +161,19 @@ impl Assembly {
             OFlags::RDWR | OFlags::CREATE | OFlags::EXCL | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         let file = rustix::fs::open(&path, flags, Mode::RUSR | Mode::WUSR)?;
         let made = (|| {
-            let slot = slot_bytes(size, slot);
-            let len = area_bytes(size, slot) as u64;
+            let len = area_bytes(size, ring) as u64;
             // All space now: later it would be missing with a signal.
             rustix::fs::fallocate(&file, FallocateFlags::empty(), 0, len)?;
             let mapping = Mapping::map(file.as_fd(), len, true)?;
             mapping.word(8).store(size as u64, Ordering::Relaxed);
-            mapping.word(16).store(slot as u64, Ordering::Relaxed);
+            mapping.word(16).store(ring as u64, Ordering::Relaxed);
             mapping.word(0).store(MAGIC, Ordering::Release);
             Ok::<_, io::Error>(mapping)
         })();
         match made {
             Ok(mapping) => {
                 let name = path.to_string_lossy().into_owned();
-                let assembly =
-                    Assembly::begin(mapping, (0, size), slot_bytes(size, slot), Some(path))?;
+                let assembly = Assembly::begin(mapping, (0, size), ring, Some(path))?;
                 Ok((assembly, name))
             }
             Err(error) => {
@@ -183,27 +197,29 @@ impl Assembly {
         if !is_ours || stat.st_mode & 0o777 != 0o600 {
             return Err(invalid("the file of the assembly is not this user's alone"));
         }
-        let possible = [SLOT_BYTES, ROOMY_SLOT_BYTES];
-        let possible = possible.map(|most| area_bytes(size, slot_bytes(size, most)) as u64);
-        let len = u64::try_from(stat.st_size).unwrap_or(0);
-        if size > MOST_MEMBERS || !possible.contains(&len) {
-            return Err(invalid("the assembly is of another size"));
+        if size > MOST_MEMBERS {
+            return Err(invalid("an assembly has 1 to 2048 members"));
         }
+        let possible = [0, lanes::ring_bytes(size)];
+        let len = u64::try_from(stat.st_size).unwrap_or(0);
+        let mut rings = possible.into_iter();
+        let Some(ring) = rings.find(|ring| area_bytes(size, *ring) as u64 == len) else {
+            return Err(invalid("the assembly is of another size"));
+        };
         let mapping = Mapping::map(file.as_fd(), len, true)?;
-        let slot = mapping.word(16).load(Ordering::Relaxed) as usize;
         let is_assembly = mapping.word(0).load(Ordering::Acquire) == MAGIC
             && mapping.word(8).load(Ordering::Relaxed) == size as u64
-            && area_bytes(size, slot.min(AREA_BYTES)) as u64 == len;
+            && mapping.word(16).load(Ordering::Relaxed) == ring as u64;
         if !is_assembly {
             return Err(invalid("the file is no assembly of this size"));
         }
-        Assembly::begin(mapping, (rank, size), slot, None)
+        Assembly::begin(mapping, (rank, size), ring, None)
     }
 
     fn begin(
         mapping: Mapping,
         (rank, size): (usize, usize),
-        slot_bytes: usize,
+        ring_bytes: usize,
         name: Option<PathBuf>,
     ) -> io::Result<Assembly> {
         let pid = std::process::id();
@@ -211,7 +227,10 @@ impl Assembly {
             mapping,
             rank,
             size,
-            slot_bytes,
+            slot_bytes: slot_bytes(size),
+            ring_bytes,
+            runs: AtomicU64::new(0),
+            borrowed: Mutex::new(Vec::new()),
             name: Mutex::new(name),
             pid,
             step: Mutex::new(1),
@@ -548,11 +567,17 @@ impl Assembly {
     fn leave(&self, word: u64) {
         let left = self.word(self.rank, LEFT);
         let _ = left.compare_exchange(0, word, Ordering::SeqCst, Ordering::SeqCst);
-        let _ = futex::wake(
-            self.posted(self.rank),
-            futex::Flags::empty(),
-            i32::MAX as u32,
-        );
+        self.wake_all();
+    }
+
+    /// Wakes members that wait for this one, in steps and in runs.
+    fn wake_all(&self) {
+        let most = i32::MAX as u32;
+        let _ = futex::wake(self.posted(self.rank), futex::Flags::empty(), most);
+        if self.has_lanes() {
+            let others = (0..self.size).filter(|rank| *rank != self.rank);
+            others.for_each(|rank| self.ring_bell(rank));
+        }
     }
 
     /// Sleeps until a member has posted something else than `seen`, or it is time to look around.
@@ -580,6 +605,15 @@ struct MemberWait<'a> {
     pause: Duration,
     limit: Option<Instant>,
     looked: Instant,
+}
+
+impl std::fmt::Debug for MemberWait<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("MemberWait")
+            .field("is_driving", &self.drive.is_some())
+            .field("pause", &self.pause)
+            .finish()
+    }
 }
 
 impl<'a> MemberWait<'a> {
@@ -630,6 +664,7 @@ impl<'a> MemberWait<'a> {
 }
 
 /// Steps that belong together.
+#[derive(Debug)]
 struct Round<'a> {
     assembly: &'a Assembly,
     step: parking_lot::MutexGuard<'a, u32>,
@@ -687,11 +722,7 @@ impl Drop for Assembly {
         }
         self.forget_name();
         self.word(self.rank, LEFT).store(1, Ordering::SeqCst);
-        let _ = futex::wake(
-            self.posted(self.rank),
-            futex::Flags::empty(),
-            i32::MAX as u32,
-        );
+        self.wake_all();
     }
 }
 

@@ -27,7 +27,8 @@
 //! | `table`, `page`, `segment` | the control table, the page of a client, and memory of extents as a client maps it |
 //! | `mapping` | shared mappings, and atomics in them |
 //! | `liveness`, `process` | whether a process lives, and is still the one that it was |
-//! | `assembly` | bytes that processes of one host exchange |
+//! | `assembly` | bytes that processes of one host exchange, in steps or through lanes |
+//! | `commons` | memory of a process that others of its user read in place |
 //!
 //! Invariants
 //! - Nothing a client writes into its page can make the server touch other memory: words are
@@ -42,6 +43,7 @@
 #![allow(unsafe_code)]
 
 mod assembly;
+mod commons;
 mod liveness;
 mod mapping;
 mod page;
@@ -49,9 +51,10 @@ mod process;
 mod segment;
 mod table;
 
-pub use assembly::{Apart, Assembly, Drive, MOST_MEMBERS};
+pub use assembly::{Apart, Assembly, Cargo, Drive, MOST_MEMBERS, Run, SAID_WORDS, Ticket};
+pub use commons::{CommonBytes, Loan, allocate_common, free_common, lent_at};
 pub use liveness::Liveness;
 pub use page::{Active, Claim, ClientPage, ENDS, MARKS, SLOTS, ServerPage};
 pub use process::Process;
 pub use segment::{MappedSegment, TouchCounts, Touches, UNIT_BYTES, Use};
-pub use table::{ClientTable, ENTRIES, ServerTable};
+pub use table::{ClientTable, ENTRIES, FormerTable, ServerTable};

@@ -184,12 +184,24 @@ impl Active {
     pub fn slot(&self) -> usize {
         self.slot
     }
+
+    /// The entry of its file, as the client says.
+    pub fn entry(&self) -> u32 {
+        // Below the number of entries, or of no file.
+        ((self.word >> EPOCH_BITS & ENTRY) as u32).wrapping_sub(1)
+    }
 }
 
 impl ServerPage {
     /// A new page, all slots free and no mark set.
     pub fn new() -> io::Result<ServerPage> {
         let (file, mapping) = Mapping::create(c"pario-page", PAGE_BYTES as u64)?;
+        Ok(ServerPage { file, mapping })
+    }
+
+    /// The page that a server which is dead has made for a client.
+    pub fn adopt(file: OwnedFd) -> io::Result<ServerPage> {
+        let mapping = Mapping::new(file.as_fd(), PAGE_BYTES as u64, true)?;
         Ok(ServerPage { file, mapping })
     }
 
@@ -234,6 +246,20 @@ impl ServerPage {
             let of_entry = word >> EPOCH_BITS & ENTRY == u64::from(entry) + 1;
             (is_claim && of_entry).then_some(Active { slot, word })
         })
+    }
+
+    /// Claims of all entries. To be asked after all epochs of the table were raised; a claim that comes later sees that and
+    /// does not copy.
+    pub fn all_claims(&self) -> impl Iterator<Item = Active> + '_ {
+        (0..SLOTS).filter_map(move |slot| {
+            let word = self.slot(slot).load(Ordering::SeqCst);
+            (word != FREE && word != REVOKED).then_some(Active { slot, word })
+        })
+    }
+
+    /// Slots that were revoked and whose threads have not noticed yet.
+    pub fn revoked_slots(&self) -> impl Iterator<Item = usize> + '_ {
+        (0..SLOTS).filter(|&slot| self.is_revoked(slot))
     }
 
     /// Whether a claim has not ended yet.

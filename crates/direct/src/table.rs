@@ -1,7 +1,7 @@
 //! The control table of a server: a liveness word, and an epoch per file with maps.
 //!
 //! ```text
-//! 0    magic (8)  version (4)  entries (4)  liveness (4)  ... 24 scarcity (8) ...
+//! 0    magic (8)  version (4)  entries (4)  liveness (4)  ... 24 scarcity (8)  32 kept (4) ...
 //! 64   entry 0: epoch (8)  fence (8) ...                   64 bytes each
 //! 128  entry 1
 //! ```
@@ -30,6 +30,7 @@ const HEAD_BYTES: usize = 64;
 const ENTRY_BYTES: usize = 64;
 pub(crate) const LIVENESS_AT: usize = 16;
 const SCARCITY_AT: usize = 24;
+const KEPT_AT: usize = 32;
 
 fn entry_at(entry: u32) -> usize {
     HEAD_BYTES + entry as usize * ENTRY_BYTES
@@ -41,6 +42,7 @@ pub struct ServerTable {
     // Ends before the mapping that it writes into.
     _liveness: Liveness,
     mapping: std::sync::Arc<Mapping>,
+    file: OwnedFd,
     reading: OwnedFd,
     free: Mutex<Free>,
 }
@@ -67,6 +69,7 @@ impl ServerTable {
         Ok(ServerTable {
             _liveness: liveness,
             mapping,
+            file,
             reading,
             free: Mutex::new(Free {
                 list: Vec::new(),
@@ -78,6 +81,11 @@ impl ServerTable {
     /// For clients: reading only.
     pub fn descriptor(&self) -> BorrowedFd<'_> {
         self.reading.as_fd()
+    }
+
+    /// For a keeper: the table itself.
+    pub fn file(&self) -> BorrowedFd<'_> {
+        self.file.as_fd()
     }
 
     /// Its bytes.
@@ -139,6 +147,11 @@ impl ServerTable {
         word.store(count, Ordering::Release);
     }
 
+    /// Says that the memory outlives this process: the next start of the server has it.
+    pub fn set_kept(&self) {
+        self.mapping.half_word(KEPT_AT).store(1, Ordering::Release);
+    }
+
     fn word(&self, entry: u32) -> &AtomicU64 {
         assert!(entry < ENTRIES);
         self.mapping.word(entry_at(entry))
@@ -147,6 +160,39 @@ impl ServerTable {
     fn fence_word(&self, entry: u32) -> &AtomicU64 {
         assert!(entry < ENTRIES);
         self.mapping.word(entry_at(entry) + FENCE_AT)
+    }
+}
+
+/// The table of a server that is dead, as its next start has it. Clients may still look at it.
+#[derive(Debug)]
+pub struct FormerTable {
+    mapping: Mapping,
+}
+
+impl FormerTable {
+    /// Maps what a keeper has kept.
+    pub fn map(file: BorrowedFd<'_>) -> io::Result<FormerTable> {
+        let mapping = Mapping::new(file, entry_at(ENTRIES) as u64, true)?;
+        let is_known = mapping.word(0).load(Ordering::Relaxed) == MAGIC
+            && mapping.half_word(8).load(Ordering::Relaxed) == VERSION;
+        match is_known {
+            true => Ok(FormerTable { mapping }),
+            false => {
+                let text = "the control table is of another version";
+                Err(io::Error::new(io::ErrorKind::InvalidData, text))
+            }
+        }
+    }
+
+    /// Makes all maps void. Who copies at this moment is found in the slots afterwards.
+    pub fn raise_all(&self) {
+        for entry in 0..ENTRIES {
+            let epoch = self.mapping.word(entry_at(entry));
+            // One that was never taken has no maps, and need not come into being.
+            if epoch.load(Ordering::SeqCst) != 0 {
+                epoch.fetch_add(1, Ordering::SeqCst);
+            }
+        }
     }
 }
 
@@ -196,9 +242,58 @@ impl ClientTable {
         self.mapping.word(SCARCITY_AT).load(Ordering::Acquire)
     }
 
+    /// Whether the memory is meant to outlive the server's process.
+    pub fn is_kept(&self) -> bool {
+        self.mapping.half_word(KEPT_AT).load(Ordering::Acquire) != 0
+    }
+
     /// Whether the server lives. To be asked after every access: memory outlives its server.
     #[inline]
     pub fn is_alive(&self) -> bool {
         crate::liveness::is_alive(self.mapping.half_word(LIVENESS_AT).load(Ordering::Acquire))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{ClientPage, ServerPage};
+
+    #[test]
+    fn next_process_voids_all_maps_and_finds_who_copies() {
+        let table = ServerTable::new().unwrap();
+        let page = ServerPage::new().unwrap();
+        let theirs = ClientTable::map(table.descriptor(), table.len()).unwrap();
+        let at_client = ClientPage::map(page.descriptor(), page.len()).unwrap();
+        let entries: Vec<u32> = (0..3).map(|_| table.take().unwrap()).collect();
+        let epochs: Vec<u64> = entries.iter().map(|&e| table.epoch(e)).collect();
+        let is_good = |i: usize| theirs.is_good(entries[i], epochs[i]);
+        assert!((0..3).all(is_good) && !theirs.is_kept());
+        table.set_kept();
+        let claim = at_client.claim(entries[1], epochs[1], true).unwrap();
+        at_client.raise_end(7, 4711);
+        // The server dies; the next one has what was kept of it.
+        let kept = table.file().try_clone_to_owned().unwrap();
+        let kept_page = page.descriptor().try_clone_to_owned().unwrap();
+        drop((table, page));
+        assert!(!theirs.is_alive() && theirs.is_kept());
+        FormerTable::map(kept.as_fd()).unwrap().raise_all();
+        assert!(!(0..3).any(is_good));
+        assert!(
+            !theirs.is_good(entries[2] + 1, 1),
+            "one that was never taken"
+        );
+        let adopted = ServerPage::adopt(kept_page).unwrap();
+        let found: Vec<_> = adopted.all_claims().collect();
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].entry(), found[0].writes()), (entries[1], true));
+        assert_eq!(adopted.end(7), 4711);
+        assert!(adopted.revoke(&found[0]));
+        assert_eq!(
+            adopted.revoked_slots().collect::<Vec<_>>(),
+            [found[0].slot()]
+        );
+        assert!(!claim.end(), "it does not count");
+        assert_eq!(adopted.revoked_slots().count(), 0);
     }
 }

@@ -5,7 +5,7 @@
 //! take bytes that were written since. An append-only log in each state directory tells, so that none of them is
 //! missed alone: 24 bytes a record (file, epoch, checksum), the last one of a file counts, a torn tail is
 //! ignored ([format](../../../docs/formats/server-state.md)). It is written anew at each start, and when it has more than twice
-//! as many records as files, and some thousand besides.
+//! as many records as files, and some thousand besides. A server in memory has it in the [ledger](crate::kept) of its memory.
 
 use std::collections::HashMap;
 use std::fs::{self, File, OpenOptions};
@@ -13,13 +13,18 @@ use std::io::{self, Write};
 use std::path::PathBuf;
 
 use parking_lot::Mutex;
+use rustix::fs::{FallocateFlags, fallocate};
 use wire::FileId;
+
+use crate::kept::Records;
 
 const NAME: &str = "truncated";
 const FRESH: &str = "truncated.new";
 const RECORD: usize = 24;
 /// Records that a log may have beyond twice its files.
 const SPARE_RECORDS: usize = 4096;
+/// Space that a log has ahead of its end, so that a disk can be full and files on it still be cut.
+const AHEAD_BYTES: u64 = 128 << 10;
 
 struct State {
     epochs: HashMap<FileId, u64>,
@@ -27,6 +32,8 @@ struct State {
     /// In each log.
     records: usize,
     spare_records: usize,
+    /// Of a server in memory with a keeper, in place of the logs.
+    kept: Records,
 }
 
 impl State {
@@ -44,6 +51,8 @@ impl State {
 struct Log {
     dir: PathBuf,
     file: File,
+    /// Up to here the disk has room for it.
+    reserved: u64,
     /// Its name was given to it and may not be durable.
     is_name_stale: bool,
 }
@@ -62,11 +71,25 @@ impl Log {
         file.write_all(&records)?;
         file.sync_all()?;
         fs::rename(&fresh, dir.join(NAME))?;
-        Ok(Log {
+        let mut log = Log {
             dir,
             file,
+            reserved: 0,
             is_name_stale: true,
-        })
+        };
+        log.reserve(records.len() as u64);
+        Ok(log)
+    }
+
+    /// Takes space ahead of the end, if less than half of it is left. Where there is none, records are written as long as they fit.
+    fn reserve(&mut self, end: u64) {
+        if end + AHEAD_BYTES / 2 > self.reserved {
+            let wanted = end + AHEAD_BYTES;
+            let taken = fallocate(&self.file, FallocateFlags::KEEP_SIZE, 0, wanted);
+            if taken.is_ok() {
+                self.reserved = wanted;
+            }
+        }
     }
 
     /// Makes its name durable, if it may not be.
@@ -86,8 +109,11 @@ impl Log {
         if let Err(error) = written {
             // A torn record would hide all that come behind it.
             self.file.set_len(good)?;
+            // The space ahead went with that.
+            self.reserved = 0;
             return Err(error);
         }
+        self.reserve(good + record.len() as u64);
         Ok(())
     }
 }
@@ -105,13 +131,14 @@ fn record(file: FileId, epoch: u64) -> [u8; RECORD] {
 }
 
 impl AppliedTruncates {
-    /// In memory only.
-    pub(crate) fn volatile() -> Self {
+    /// As long as the memory: in its ledger, or with the process.
+    pub(crate) fn of_memory(kept: Records) -> Self {
         AppliedTruncates(Mutex::new(State {
-            epochs: HashMap::new(),
+            epochs: kept.applied().into_iter().collect(),
             logs: Vec::new(),
             records: 0,
             spare_records: SPARE_RECORDS,
+            kept,
         }))
     }
 
@@ -141,15 +168,15 @@ impl AppliedTruncates {
         }
         let mut logs = Vec::new();
         for dir in dirs {
-            let mut log = Log::replace(dir.clone(), &epochs)?;
-            log.sync_name()?;
-            logs.push(log);
+            // With its name not durable yet it is as good as the one before, until a record is added.
+            logs.push(Log::replace(dir.clone(), &epochs)?);
         }
         Ok(AppliedTruncates(Mutex::new(State {
             records: epochs.len(),
             epochs,
             logs,
             spare_records,
+            kept: Records::default(),
         })))
     }
 
@@ -165,6 +192,7 @@ impl AppliedTruncates {
         for log in &mut state.logs {
             log.append(&record(file, epoch))?;
         }
+        state.kept.applies(file, epoch);
         state.epochs.insert(file, epoch);
         state.records += 1;
         if state.records > 2 * state.epochs.len() + state.spare_records
@@ -178,7 +206,10 @@ impl AppliedTruncates {
 
     /// The bytes of the file are gone from here.
     pub(crate) fn forget(&self, file: FileId) {
-        self.0.lock().epochs.remove(&file);
+        let mut state = self.0.lock();
+        if state.epochs.remove(&file).is_some() {
+            state.kept.applied_no_more(file);
+        }
     }
 }
 
@@ -207,6 +238,26 @@ mod tests {
         assert_eq!(applied.epoch(FileId(1)), 4);
         assert_eq!(applied.epoch(FileId(2)), 1);
         fs::remove_dir_all(&dir).unwrap();
+    }
+
+    /// In the whole service the note of the server's number makes the name durable as well; this log does not rely on it.
+    #[test]
+    fn power_takes_no_truncate_that_was_noted() {
+        if let Some(why) = lossyfs::lacks() {
+            testkit::skipped(&why);
+            return;
+        }
+        let place = testkit::TempDir::new();
+        let mut disk = lossyfs::Disk::mount(place.path()).unwrap();
+        let dirs = [place.path().to_owned()];
+        for epoch in 1..=6 {
+            // The log of the start before is replaced in each round, and is as good as none by its content alone.
+            let applied = AppliedTruncates::load(&dirs).unwrap();
+            assert_eq!(applied.epoch(FileId(1)), epoch - 1);
+            applied.put(FileId(1), epoch).unwrap();
+            drop(applied);
+            disk.restart(lossyfs::Loss::Everything).unwrap();
+        }
     }
 
     #[test]

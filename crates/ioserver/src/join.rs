@@ -90,7 +90,7 @@ fn load_state(dir: &Path) -> io::Result<Option<(ServerId, u64)>> {
         None => Err(io::Error::new(
             io::ErrorKind::InvalidData,
             format!(
-                "{}: does not say which server this is; restore it, or remove it to join as a new server",
+                "{}: does not say which server this is; restore it, or remove it: the manager knows the server by its identity",
                 dir.join(NAME).display()
             ),
         )),
@@ -107,21 +107,37 @@ pub(crate) fn save_state(dir: &Path, server: ServerId, incarnation: u64) -> io::
     File::open(dir)?.sync_all()
 }
 
+/// What only this server knows.
+#[derive(Debug)]
+pub(crate) enum OwnIdentity {
+    /// Made by an earlier start.
+    Found([u8; KEY_BYTES]),
+    /// Made by this one.
+    Made([u8; KEY_BYTES]),
+}
+
+impl OwnIdentity {
+    pub(crate) fn bytes(&self) -> [u8; KEY_BYTES] {
+        let (OwnIdentity::Found(bytes) | OwnIdentity::Made(bytes)) = self;
+        *bytes
+    }
+}
+
 /// What only this server knows. It is made before the first join, so that a server that was cut off in the
 /// middle of it is the same when it comes again, and lies in each of its directories, so that the loss of one does not make
 /// it another. A server without a directory is a new one each time.
-pub(crate) fn load_identity(dirs: &[PathBuf]) -> Result<[u8; KEY_BYTES], (PathBuf, io::Error)> {
+pub(crate) fn load_identity(dirs: &[PathBuf]) -> Result<OwnIdentity, (PathBuf, io::Error)> {
     let mut found = None;
     let mut without = Vec::new();
     for dir in dirs {
         match read_identity(dir).map_err(|e| (dir.clone(), e))? {
-            Some(identity) => found = found.or(Some(identity)),
+            Some(identity) => found = found.or(Some(OwnIdentity::Found(identity))),
             None => without.push(dir),
         }
     }
-    let identity = found.unwrap_or_else(identity::random);
+    let identity = found.unwrap_or_else(|| OwnIdentity::Made(identity::random()));
     for dir in without {
-        save_identity(dir, &identity).map_err(|e| (dir.clone(), e))?;
+        save_identity(dir, &identity.bytes()).map_err(|e| (dir.clone(), e))?;
     }
     Ok(identity)
 }
@@ -368,4 +384,30 @@ fn rejoin(files: &Files, owner: &Arc<Owner>, candidate: &Candidate) -> Option<Li
         let _ = owner.resume(file, since);
     }
     Some(link)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A server in memory syncs nothing else in its directory before it joins.
+    #[test]
+    fn power_takes_neither_identity_nor_number() {
+        if let Some(why) = lossyfs::lacks() {
+            testkit::skipped(&why);
+            return;
+        }
+        let place = testkit::TempDir::new();
+        let mut disk = lossyfs::Disk::mount(place.path()).unwrap();
+        let dirs = [place.path().to_owned()];
+        let made = load_identity(&dirs).unwrap();
+        assert!(matches!(made, OwnIdentity::Made(_)), "{made:?}");
+        disk.restart(lossyfs::Loss::Everything).unwrap();
+        let found = load_identity(&dirs).unwrap();
+        assert!(matches!(found, OwnIdentity::Found(_)), "{found:?}");
+        assert_eq!(found.bytes(), made.bytes());
+        save_state(&dirs[0], ServerId(3), 7).unwrap();
+        disk.restart(lossyfs::Loss::Everything).unwrap();
+        assert_eq!(load_states(&dirs).unwrap(), Some((ServerId(3), 7)));
+    }
 }

@@ -28,6 +28,7 @@
 //! | `moving` | the part of a server in moving a file |
 //! | `stored`, `applied`, `failed_syncs`, `verifier` | the store, what must survive beside it, and what unsynced bytes live with |
 //! | `tended_memory` | the memory of extents, made ready before files need it |
+//! | `kept` | what outlives this process: the memory with its keeper, the ledger, and adopting them |
 //! | `links` | connections to others |
 //! | `refused`, `statistics` | why a request is not done, and what was counted |
 //! | [`owner`] | the owner's role |
@@ -46,6 +47,7 @@ mod fenced;
 mod files;
 mod gateway;
 mod join;
+mod kept;
 mod limits;
 mod links;
 mod moving;
@@ -65,6 +67,7 @@ mod verifier;
 mod views;
 
 pub use identity::{Keys, Secret};
+pub use keeper::KeeperOptions;
 pub use limits::Limits;
 pub use start::{IoServer, Options, StartError, StoreOptions, start, start_on};
 pub use store::{DiskId, MissingDisk};

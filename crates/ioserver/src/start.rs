@@ -15,16 +15,18 @@ use std::time::{Duration, Instant};
 
 use control::capability::ClusterKey;
 use identity::{Keys, local_host};
+use keeper::KeeperOptions;
 use parking_lot::{Condvar, Mutex};
 use serving::Running;
 use store::{
     Directory, Disk, DiskId, DiskSpec, DiskStore, LimitedDisk, MemoryStore, MissingDisk, Origin,
-    Pool, PoolOptions, WatchedDisk, measure_speed,
+    Pool, PoolOptions, Store, WatchedDisk, measure_speed,
 };
 use wire::ServerId;
 use wire::ask::AskError;
 use wire::link::Listener;
 use wire::message::catalogue::{LocalAddress, StoreKind};
+use wire::message::cluster::NO_START;
 use wire::message::session::Counter;
 use wire::url::Endpoint;
 
@@ -32,14 +34,16 @@ use crate::ahead::Ahead;
 use crate::applied::AppliedTruncates;
 use crate::buffers::Buffers;
 use crate::context::{Cluster, Identity, Others, Reports, Storage};
-use crate::direct::Direct;
+use crate::direct::{Direct, QuarantinedMemory};
 use crate::directed::Operations;
 use crate::failed_syncs::FailedSyncs;
 use crate::files::Files;
 use crate::gateway::Stages;
 use crate::join::{
-    Candidate, flush, join, load_identity, load_states, may_succeed_later, save_state, stay,
+    Candidate, OwnIdentity, flush, join, load_identity, load_states, may_succeed_later, save_state,
+    stay,
 };
+use crate::kept::{KeptMemory, OpenError, OpenedMemory, Records};
 use crate::limits::Limits;
 use crate::links::{Links, Peers, server_role};
 use crate::ops::{self, Departures};
@@ -59,7 +63,7 @@ const STOP_PATIENCE: Duration = Duration::from_secs(10);
 /// Where bytes are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StoreOptions {
-    /// In memory, gone with the process.
+    /// In memory: gone with the process, or with its keeper.
     Memory {
         /// Most memory for subfiles.
         limit_bytes: u64,
@@ -123,6 +127,8 @@ pub struct Options {
     pub when_full: Option<String>,
     /// Bytes per second of each disk, at most.
     pub disk_bytes_per_s: Option<u64>,
+    /// A process that holds the memory when this one dies, for the next start. Of servers that do not write through.
+    pub keeper: Option<KeeperOptions>,
 }
 
 impl Options {
@@ -160,6 +166,7 @@ impl Options {
             room_wait: Duration::from_secs(1),
             when_full: None,
             disk_bytes_per_s: None,
+            keeper: None,
         }
     }
 }
@@ -176,12 +183,25 @@ pub enum StartError {
     /// The store cannot be opened.
     #[error("the store cannot be opened: {0}")]
     Store(store::Error),
+    /// What a keeper has for the disks of this server cannot be brought there.
+    #[error(
+        "bytes that were written and not synced are with the keeper of this server and cannot be adopted: {0}; repair that and start again, or they are given up"
+    )]
+    Adoption(String),
     /// The state directory cannot be used.
     #[error("{0}: {1}")]
     State(PathBuf, io::Error),
     /// The metadata manager was not found or refused.
     #[error("cannot join at the metadata manager on {0}: {1}")]
     Join(Endpoint, AskError),
+    /// Another process serves with this memory.
+    #[error("{0}")]
+    Keeper(keeper::Error),
+    /// The memory of the process before belongs to another service.
+    #[error(
+        "the metadata manager does not know what {0} has in the memory that its keeper kept; it is given up: start the server again"
+    )]
+    GivenUp(ServerId),
     /// No thread or socket could be made.
     #[error("the system refuses: {0}")]
     System(io::Error),
@@ -224,23 +244,37 @@ pub fn start_on(
     let found = states.map_err(|(dir, e)| StartError::State(dir, e))?;
     let last_start = found.map(|(_, start)| start);
     let failed_syncs = Arc::<FailedSyncs>::default();
-    let stored = open_store(&options, last_start, &disk, &failed_syncs)?;
+    let (mut kept, shown) = open_kept(&options)?;
+    let OpenedStore {
+        stored,
+        quarantined,
+        next_page,
+    } = open_store(&options, last_start, &disk, &failed_syncs, &mut kept)?;
+    let kept = kept.map(Arc::new);
+    let records = kept
+        .as_ref()
+        .map_or_else(Records::default, |kept| kept.records());
     let disk_dirs = stored.disk_dirs();
     let notes = options.state_dir.iter().chain(&disk_dirs).cloned();
     let failed_before = failed_syncs.keep_in(notes.collect());
     let state_dirs = options.state_dir.clone().map_or(disk_dirs, |dir| vec![dir]);
-    let identity = load_identity(&state_dirs).map_err(|(dir, e)| StartError::State(dir, e))?;
-    // Memory has nothing of the last start, neither bytes nor what was done to them.
+    let own = load_identity(&state_dirs).map_err(|(dir, e)| StartError::State(dir, e))?;
+    // It may have been made for the keeper.
+    let own = match shown {
+        Some(OwnIdentity::Made(_)) => OwnIdentity::Made(own.bytes()),
+        _ => own,
+    };
     let number = found.map(|(server, _)| server);
-    let resumes = found
-        .map(|(_, start)| start)
-        .filter(|_| stored.is_durable());
+    let resumes = match &kept {
+        Some(kept) if !stored.is_durable() => kept.last_start(),
+        _ => resumed_start(&stored, last_start, &own),
+    };
     let applied = match stored.is_durable() {
         true => {
             let loaded = AppliedTruncates::load(&state_dirs);
             loaded.map_err(|e| StartError::State(state_dirs[0].clone(), e))?
         }
-        false => AppliedTruncates::volatile(),
+        false => AppliedTruncates::of_memory(records.clone()),
     };
     let listener = listen(&options.listen)?;
     let endpoint = listener.endpoint().map_err(StartError::System)?;
@@ -252,7 +286,7 @@ pub fn start_on(
     let candidate = Candidate {
         manager: options.meta.clone(),
         keys: options.keys.clone(),
-        identity,
+        identity: own.bytes(),
         address: options.advertise.clone().unwrap_or(endpoint.to_string()),
         local: local.as_ref().map(|local| LocalAddress {
             host: local_host(),
@@ -270,6 +304,16 @@ pub fn start_on(
         let saved = save_state(dir, member.server, member.incarnation);
         saved.map_err(|e| StartError::State(dir.clone(), e))?;
     }
+    if let Some(kept) = &kept {
+        // A manager of another directory, or of an earlier version: it would give out the names of what is here again.
+        if let Some(start) = kept.last_start()
+            && !member.keeps(start)
+        {
+            kept.give_up();
+            return Err(StartError::GivenUp(member.server));
+        }
+        kept.starts(member.incarnation);
+    }
     let Ok(key) = <[u8; 32]>::try_from(&joined.key.0[..]) else {
         let error = AskError::Answer(wire::DecodeError::BadNumber);
         return Err(StartError::Join(options.meta, error));
@@ -283,11 +327,13 @@ pub fn start_on(
     let cluster = Cluster::new(manager, peers, joined.members.clone(), Arc::clone(&reports));
     let (cluster, statistics) = (Arc::new(cluster), Arc::<Statistics>::default());
     let sessions = Arc::<Sessions>::default();
-    let verifiers = verifier::of_this_start(failed_before);
+    let memory_life = kept.as_ref().map(|kept| kept.life());
+    let verifiers = verifier::of_this_start(failed_before, memory_life);
     let identity = Arc::new(Identity::new(key, &member, verifiers));
     let storage = Arc::new(Storage {
         identity: Arc::clone(&identity),
         stored,
+        kept,
         failed_syncs,
         buffers: Buffers::new(
             options.buffer_bytes as usize,
@@ -312,6 +358,7 @@ pub fn start_on(
     });
     let is_direct = options.direct && std::env::var_os("PARIO_DIRECT").is_none_or(|v| v != "0");
     let direct = Direct::new(is_direct, options.claim_wait);
+    let direct = direct.with_records(records, quarantined, next_page);
     let hold_wait = options.hold_wait;
     let files = Files::new(&cluster, &storage, &sessions, direct, applied, hold_wait);
     let files = Arc::new(files);
@@ -429,24 +476,100 @@ fn state_dirs(options: &Options) -> Vec<PathBuf> {
     }
 }
 
+/// The start from which on this server has what it took. Memory that was not adopted has nothing of the last start, neither
+/// bytes nor what was done to them, nor have disks on which a server that was a member finds no store.
+fn resumed_start(stored: &SubfileStore, noted: Option<u64>, identity: &OwnIdentity) -> Option<u64> {
+    let disks = stored.on_disks()?;
+    match (noted, identity) {
+        (Some(start), _) => Some(start),
+        (None, OwnIdentity::Found(_)) if disks.is_begun_now() => None,
+        (None, _) => Some(NO_START),
+    }
+}
+
+/// Reaches the keeper of a server that answers writes from memory. A server for which there can be none goes on without.
+/// Whom it shows itself as to the keeper is returned too.
+fn open_kept(options: &Options) -> Result<(Option<KeptMemory>, Option<OwnIdentity>), StartError> {
+    let Some(keeper) = options.keeper.as_ref().filter(|_| !options.write_through) else {
+        return Ok((None, None));
+    };
+    let mut dirs = state_dirs(options);
+    // Disks that are missing are found out later. A server that has none yet begins with the first.
+    if !dirs.iter().any(|dir| dir.is_dir()) {
+        dirs.truncate(1);
+        for dir in &dirs {
+            let made = lockfile::make_directory(dir, 0o777);
+            made.map_err(|e| StartError::State(dir.clone(), e))?;
+        }
+    }
+    dirs.retain(|dir| dir.is_dir());
+    let identity = load_identity(&dirs).map_err(|(dir, e)| StartError::State(dir, e))?;
+    // What was kept of another server, or before a boot, is none of this one's.
+    let seal = control::capability::seal(b"pario memory", &[&identity.bytes()]);
+    let stamp = [identity::boot().as_bytes(), &seal[..]].concat();
+    match KeptMemory::open(keeper, &stamp) {
+        Ok(kept) => Ok((Some(kept), Some(identity))),
+        Err(OpenError::Keeper(error @ keeper::Error::Held(..))) => Err(StartError::Keeper(error)),
+        Err(error) => {
+            tracing::warn!(%error, "no keeper: what is in memory dies with this process");
+            Ok((None, Some(identity)))
+        }
+    }
+}
+
+/// A store, and what is left of clients of the process before.
+struct OpenedStore {
+    stored: SubfileStore,
+    quarantined: Option<QuarantinedMemory>,
+    next_page: u64,
+}
+
+impl OpenedStore {
+    fn new(stored: SubfileStore) -> OpenedStore {
+        OpenedStore {
+            stored,
+            quarantined: None,
+            next_page: 0,
+        }
+    }
+}
+
 fn open_store(
     options: &Options,
     last_start: Option<u64>,
     make: &dyn Fn(Directory) -> Arc<dyn Disk>,
     failed_syncs: &Arc<FailedSyncs>,
-) -> Result<SubfileStore, StartError> {
+    kept: &mut Option<KeptMemory>,
+) -> Result<OpenedStore, StartError> {
     let pool = |limit_bytes: u64| Pool::new(PoolOptions::for_limit(limit_bytes));
     match &options.store {
         StoreOptions::Memory { limit_bytes } => {
-            let pool = pool(*limit_bytes);
-            let store = Arc::new(MemoryStore::new(pool.clone()));
-            Ok(SubfileStore::memory(store, pool))
+            let Some(kept) = kept else {
+                let pool = pool(*limit_bytes);
+                let store = Arc::new(MemoryStore::new(pool.clone()));
+                return Ok(OpenedStore::new(SubfileStore::memory(store, pool)));
+            };
+            let opened =
+                kept.open_memory(&PoolOptions::for_limit(*limit_bytes), options.claim_wait);
+            let opened = opened.map_err(|e| match e {
+                OpenError::Keeper(e) => StartError::Keeper(e),
+                OpenError::Ledger(e) => StartError::Store(e),
+            })?;
+            let found = opened.store.list().map_err(StartError::Store)?;
+            let ids = found.into_iter().map(|identity| identity.id).collect();
+            let stored = SubfileStore::memory(Arc::new(opened.store), opened.pool);
+            stored.has_found(ids);
+            Ok(OpenedStore {
+                stored,
+                quarantined: opened.quarantined,
+                next_page: opened.next_page,
+            })
         }
         StoreOptions::Disk {
             dirs,
             memory_limit_bytes,
         } => {
-            let mut disks = Vec::new();
+            let mut disks = Vec::with_capacity(dirs.len());
             for dir in dirs {
                 let in_dir = |e| StartError::State(dir.clone(), e);
                 let directory = Directory::at(dir).map_err(in_dir)?;
@@ -471,17 +594,39 @@ fn open_store(
                 last_start,
                 ..Origin::default()
             };
-            let pool = pool(*memory_limit_bytes);
-            let disk = DiskStore::start(pool.clone(), disks, origin);
-            let disk = disk.map_err(StartError::Store)?;
-            let set = disk.disks();
+            let opened = match kept {
+                Some(kept) => {
+                    let start = |pool: Pool, ledger| {
+                        let ledger = Some(ledger);
+                        DiskStore::start(pool, disks, Origin { ledger, ..origin })
+                    };
+                    let options_of_pool = PoolOptions::for_limit(*memory_limit_bytes);
+                    let opened = kept.open_disks(&options_of_pool, options.claim_wait, start);
+                    opened.map_err(StartError::Adoption)?
+                }
+                None => {
+                    let pool = pool(*memory_limit_bytes);
+                    let store = DiskStore::start(pool.clone(), disks, origin);
+                    OpenedMemory {
+                        store: store.map_err(StartError::Store)?,
+                        pool,
+                        quarantined: None,
+                        next_page: 0,
+                    }
+                }
+            };
+            let set = opened.store.disks();
             for k in (0..set.len()).filter(|_| set.len() > 1) {
                 let started = Instant::now();
                 let speed = measure_speed(&**set.disk(k), &|| started.elapsed());
                 // One that cannot be measured is declared failed when it is used.
                 set.declare(k, speed.unwrap_or(1), 0);
             }
-            Ok(SubfileStore::disk(Arc::new(disk), pool))
+            Ok(OpenedStore {
+                stored: SubfileStore::disk(Arc::new(opened.store), opened.pool),
+                quarantined: opened.quarantined,
+                next_page: opened.next_page,
+            })
         }
     }
 }
@@ -560,8 +705,19 @@ impl IoServer {
         }
     }
 
-    /// Ends all connections, makes everything durable, and leaves.
+    /// Ends all connections, makes everything durable, and leaves. Memory ends with it.
     pub fn stop(self) {
+        if let Some(kept) = self.end_all() {
+            kept.end();
+        }
+    }
+
+    /// Does the same, but leaves memory that a keeper keeps for the next start.
+    pub fn leave(self) {
+        drop(self.end_all());
+    }
+
+    fn end_all(self) -> Option<Arc<KeptMemory>> {
         let service = Arc::clone(self.running.service());
         self.running.stop(STOP_PATIENCE);
         let (files, storage) = (&service.files, &service.files.storage);
@@ -582,5 +738,6 @@ impl IoServer {
         if let Some(path) = &self.local {
             let _ = fs::remove_file(path);
         }
+        storage.kept.clone()
     }
 }

@@ -3,11 +3,13 @@
 //! Removals name a file and a generation; the index finds their subfiles without reading headers. Of a store on disks
 //! that is the store's own, which knows those too whose disk is missing; one in memory has it here.
 //!
-//! The thread that writes back dirty bytes is here too. Bytes gather for a moment, or until a tenth of memory is
-//! dirty; then they go to the disk in its order while writers go on. Where a third of memory is dirty the
-//! writer that made it so writes back as much as it has written before it is answered: no writer can make
-//! bytes faster than the disk takes them for long. What could not be written stays dirty, is tried again, and
-//! is reported by the next `sync`.
+//! The thread that writes back dirty bytes is here too. Bytes gather for some seconds, or until a quarter of memory is
+//! *exposed*: dirty, or open to clients that store without asking. Then they go to the disk in its order while writers go
+//! on. Where a third of memory is dirty, who writes by message writes back as much as it has written before it is answered.
+//! Where three quarters are exposed, who wants to store directly waits for others to give up what they could store into. So no
+//! writer can make bytes faster than the disk takes them for long, and there is memory for readers. What could not be written
+//! stays dirty, is tried again, and is reported by the next `sync`. Where disks are nearly full, writes are answered when
+//! their bytes are in the data file, so that each of them hears whether there was room.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -25,14 +27,21 @@ use crate::tended_memory::TendedMemory;
 
 /// Dirty bytes written back at a time.
 const BUDGET: u64 = 32 << 20;
-/// Dirty bytes gather for so long before they are written back.
-const DELAY: Duration = Duration::from_millis(200);
-/// One part in so many of memory is dirty: writing back begins at once.
-const BEGIN_SHARE: u64 = 10;
+/// Dirty bytes gather for so long before they are written back, as in the page cache of the system: what is written again
+/// or removed soon need not go to the disk, and writers have the processors to themselves.
+const DELAY: Duration = Duration::from_secs(5);
+/// After so long what could not be written is tried again.
+const AGAIN: Duration = Duration::from_millis(500);
+/// One part in so many of memory is exposed: writing back begins at once.
+const BEGIN_SHARE: u64 = 4;
 /// Fewest bytes that a writer which helps writes back.
 const HELP_LEAST: u64 = 1 << 20;
 /// One part in so many of memory is dirty: writers help.
 const HELP_SHARE: u64 = 3;
+/// One part in so many of memory is never exposed.
+const KEPT_SHARE: u64 = 4;
+/// How often others are asked to give up what they may store into, for one who wants to.
+const TRIES: usize = 16;
 
 /// A store and what is in it.
 pub(crate) struct SubfileStore {
@@ -79,6 +88,11 @@ impl SubfileStore {
         &*self.store
     }
 
+    /// The store, if it is on disks.
+    pub(crate) fn on_disks(&self) -> Option<&DiskStore> {
+        self.disk.as_deref()
+    }
+
     /// Whether synced bytes survive everything.
     pub(crate) fn is_durable(&self) -> bool {
         self.disk.is_some()
@@ -102,6 +116,11 @@ impl SubfileStore {
             self.index.lock().insert(identity.id);
         }
         Ok(made)
+    }
+
+    /// A store in memory was found with these.
+    pub(crate) fn has_found(&self, ids: Vec<SubfileId>) {
+        self.index.lock().extend(ids);
     }
 
     /// Subfiles there are.
@@ -292,12 +311,54 @@ impl SubfileStore {
         let Some(disk) = &self.disk else { return };
         let is_new =
             !self.has_dirty.load(Ordering::Relaxed) && !self.has_dirty.swap(true, Ordering::SeqCst);
-        let is_much = disk.dirty_bytes() > disk.memory_limit_bytes() / BEGIN_SHARE
+        let is_much = disk.exposed_bytes() > disk.memory_limit_bytes() / BEGIN_SHARE
             && !self.is_urgent.swap(true, Ordering::SeqCst);
         if is_new || is_much {
             let _waiting = self.is_stopping.lock();
             self.wake.notify_all();
         }
+    }
+
+    /// Bytes that may be exposed beside those that are.
+    pub(crate) fn exposable(&self) -> u64 {
+        let Some(disk) = &self.disk else {
+            return u64::MAX;
+        };
+        let limit = disk.memory_limit_bytes();
+        let most = limit - limit / KEPT_SHARE;
+        most.saturating_sub(disk.exposed_bytes())
+    }
+
+    /// Whether the disks may not have room for `bytes` more beside all that is promised.
+    pub(crate) fn is_short_of(&self, bytes: u64) -> bool {
+        let disk = self.disk.as_ref();
+        disk.is_some_and(|disk| disk.is_short_of(bytes))
+    }
+
+    /// Makes it so that `bytes` more may be exposed, if that can be: dirty bytes are written back, and `reclaim` has clients
+    /// give up what they may store into. The caller is in no file's gate.
+    pub(crate) fn expose(
+        &self,
+        statistics: &Statistics,
+        bytes: u64,
+        reclaim: impl Fn() -> bool,
+    ) -> bool {
+        for _ in 0..TRIES {
+            if self.exposable() >= bytes {
+                return true;
+            }
+            add(&statistics.write_behind_waits, 1);
+            let has_given_up = reclaim();
+            match self.store.write_back(bytes.max(BUDGET)) {
+                Ok(0) if !has_given_up => break,
+                Ok(_) => {}
+                Err(_) => {
+                    add(&statistics.write_back_errors, 1);
+                    break;
+                }
+            }
+        }
+        self.exposable() >= bytes
     }
 
     /// Writes back about `bytes` if too much is dirty, for a client that has just written so many. Failures
@@ -316,6 +377,7 @@ impl SubfileStore {
     /// stored by themselves, and says whether there was anything.
     pub(crate) fn write_back(&self, statistics: &Statistics, collect: impl Fn() -> bool) {
         let mut is_stopping = self.is_stopping.lock();
+        let mut delay = DELAY;
         loop {
             while !*is_stopping && !self.has_dirty.load(Ordering::SeqCst) {
                 self.wake.wait(&mut is_stopping);
@@ -324,7 +386,8 @@ impl SubfileStore {
                 return;
             }
             let may_wait = |stop: &mut bool| !*stop && !self.is_urgent.load(Ordering::SeqCst);
-            self.wake.wait_while_for(&mut is_stopping, may_wait, DELAY);
+            self.wake.wait_while_for(&mut is_stopping, may_wait, delay);
+            delay = DELAY;
             drop(is_stopping);
             self.has_dirty.store(false, Ordering::SeqCst);
             self.is_urgent.store(false, Ordering::SeqCst);
@@ -341,6 +404,7 @@ impl SubfileStore {
                         // told why.
                         add(&statistics.write_back_errors, 1);
                         self.has_dirty.store(true, Ordering::SeqCst);
+                        delay = AGAIN;
                         break;
                     }
                 }

@@ -320,6 +320,28 @@ impl Share {
         self.scatter(file, Hand::Right, packed, target, base)
     }
 
+    /// As [`Share::gather_left`], into a packet that other processes see.
+    pub fn gather_left_shared(
+        &self,
+        file: Range<u64>,
+        source: SharedBytes<'_>,
+        base: u64,
+        packed: SharedBytesMut<'_>,
+    ) -> Result<(), BoundsError> {
+        self.gather_to(file, Hand::Left, source, base, packed)
+    }
+
+    /// As [`Share::scatter_right`], from a packet that other processes see.
+    pub fn scatter_right_shared(
+        &self,
+        file: Range<u64>,
+        packed: SharedBytes<'_>,
+        target: SharedBytesMut<'_>,
+        base: u64,
+    ) -> Result<(), BoundsError> {
+        self.scatter_from(file, Hand::Right, packed, target, base)
+    }
+
     /// Copies the bytes of a file range from memory of the left side to memory of the right side, which
     /// begin at their bytes `source_base` and `target_base`. Nothing lies in between.
     pub fn copy_left_to_right(
@@ -359,6 +381,19 @@ impl Share {
     ) -> Result<(), BoundsError> {
         let (from, to) = ((source, source_base), (target, target_base));
         self.copy::<true>(file, Hand::Right, from, to)
+    }
+
+    /// As [`Share::copy_left_to_right`], past the caches; see [`Share::stream_right_to_left`].
+    pub fn stream_left_to_right(
+        &self,
+        file: Range<u64>,
+        source: SharedBytes<'_>,
+        source_base: u64,
+        target: SharedBytesMut<'_>,
+        target_base: u64,
+    ) -> Result<(), BoundsError> {
+        let (from, to) = ((source, source_base), (target, target_base));
+        self.copy::<true>(file, Hand::Left, from, to)
     }
 
     fn copy<const PAST: bool>(
@@ -451,19 +486,32 @@ impl Share {
         base: u64,
         packed: &mut [u8],
     ) -> Result<(), BoundsError> {
+        self.gather_to(file, hand, source, base, packed.into())
+    }
+
+    fn gather_to(
+        &self,
+        file: Range<u64>,
+        hand: Hand,
+        source: SharedBytes<'_>,
+        base: u64,
+        packed: SharedBytesMut<'_>,
+    ) -> Result<(), BoundsError> {
         match &self.form {
             Form::Symbolic(s) => {
                 let positions = s.positions(&file);
-                s.side(hand).gather(positions, source, base, packed)
+                s.side(hand).gather_shared(positions, source, base, packed)
             }
             Form::Lazy(whole) => {
                 let mut rest = packed;
                 for run in self.meeting.runs(file) {
                     let at = hand.of(run.left, run.right);
                     let n = (run.len as usize).min(rest.len());
-                    let (part, behind) = rest.split_at_mut(n);
+                    let Some((part, behind)) = rest.split_at(n) else {
+                        break;
+                    };
                     // A packet that is too short is refused by the copy itself.
-                    whole.gather(at..at + run.len, source, base, part)?;
+                    whole.gather_shared(at..at + run.len, source, base, part)?;
                     rest = behind;
                 }
                 Ok(())
@@ -476,22 +524,35 @@ impl Share {
         file: Range<u64>,
         hand: Hand,
         packed: &[u8],
+        target: SharedBytesMut<'_>,
+        base: u64,
+    ) -> Result<(), BoundsError> {
+        self.scatter_from(file, hand, packed.into(), target, base)
+    }
+
+    fn scatter_from(
+        &self,
+        file: Range<u64>,
+        hand: Hand,
+        packed: SharedBytes<'_>,
         mut target: SharedBytesMut<'_>,
         base: u64,
     ) -> Result<(), BoundsError> {
         match &self.form {
             Form::Symbolic(s) => {
                 let positions = s.positions(&file);
-                s.side(hand).scatter(positions, packed, target, base)
+                s.side(hand).scatter_shared(positions, packed, target, base)
             }
             Form::Lazy(whole) => {
-                let mut rest = packed;
+                let mut from = 0;
                 for run in self.meeting.runs(file) {
                     let at = hand.of(run.left, run.right);
-                    let n = (run.len as usize).min(rest.len());
-                    let (part, behind) = rest.split_at(n);
-                    whole.scatter(at..at + run.len, part, target.reborrow(), base)?;
-                    rest = behind;
+                    let n = (run.len as usize).min(packed.len() - from);
+                    let Some(part) = packed.range(from..from + n) else {
+                        break;
+                    };
+                    whole.scatter_shared(at..at + run.len, part, target.reborrow(), base)?;
+                    from += n;
                 }
                 Ok(())
             }
@@ -654,6 +715,15 @@ mod tests {
                     expected[b.2 as usize] = b.1 as u8;
                 }
                 prop_assert_eq!(&stored, &expected);
+                let mut shared = vec![0u8; naive.len()];
+                share.gather_left_shared(file.clone(), memory[..].into(), 0, shared[..].as_mut().into()).unwrap();
+                prop_assert_eq!(&shared, &packet);
+                let mut again = vec![0u8; 256];
+                share.scatter_right_shared(file.clone(), shared[..].into(), again[..].as_mut().into(), 0).unwrap();
+                prop_assert_eq!(&again, &stored);
+                let mut again = vec![0u8; 256];
+                share.stream_left_to_right(file.clone(), memory[..].into(), 0, again[..].as_mut().into(), 0).unwrap();
+                prop_assert_eq!(&again, &stored);
                 let mut copied = vec![0u8; 256];
                 share.copy_left_to_right(file.clone(), memory[..].into(), 0, copied[..].as_mut().into(), 0).unwrap();
                 prop_assert_eq!(&copied, &stored);

@@ -121,7 +121,7 @@ pub enum MetaError {
     /// Another server joined under this number.
     #[error(
         "{0} joined with another identity; start it on the directory that it had (file \
-         `identity`), or without its number (file `server`) to join as a new server"
+         `identity`), or without its files `identity` and `server` to join as a new server"
     )]
     NotThatServer(ServerId),
     /// The report is about an earlier start of the server.

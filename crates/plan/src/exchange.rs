@@ -26,7 +26,19 @@ pub struct MemberShares {
     array: FileSpan,
     give: Vec<Share>,
     take: Vec<Share>,
+    /// Bytes of all sources, by rank.
+    sources: Vec<u64>,
+    /// Bytes of all targets together.
+    target_bytes: u64,
+    is_ordered: bool,
+    /// Whether what comes from a member lies in long runs on both sides, by rank.
+    has_long_runs: Vec<bool>,
 }
+
+/// Runs are long from so many bytes on.
+const LONG_RUN: u64 = 1 << 10;
+/// Runs that are looked at to say so.
+const SAMPLE: u64 = 8;
 
 impl MemberShares {
     /// For a member with these parts of an array; `members` are source and target of all, by rank.
@@ -36,12 +48,49 @@ impl MemberShares {
         target: &View,
         members: impl Iterator<Item = (&'a View, &'a View)>,
     ) -> MemberShares {
-        let shares = members.map(|(theirs, wanted)| {
+        let members: Vec<(&View, &View)> = members.collect();
+        let shares = members.iter().map(|(theirs, wanted)| {
             let give = Share::new(source.bytes(), wanted.bytes());
             (give, Share::new(theirs.bytes(), target.bytes()))
         });
-        let (give, take) = shares.unzip();
-        MemberShares { array, give, take }
+        let (give, take): (Vec<Share>, Vec<Share>) = shares.unzip();
+        let end = array.raw().end;
+        let sources: Vec<&View> = members.iter().map(|(theirs, _)| *theirs).collect();
+        MemberShares {
+            array,
+            is_ordered: has_common(array, &sources, &take),
+            has_long_runs: take
+                .iter()
+                .map(|share| has_long_runs(share, array))
+                .collect(),
+            give,
+            take,
+            sources: sources.iter().map(|view| view.len_within(end)).collect(),
+            target_bytes: members
+                .iter()
+                .map(|(_, wanted)| wanted.len_within(end))
+                .sum(),
+        }
+    }
+
+    /// Whether several members may hold a byte that this one wants, so that the order of storing counts.
+    pub fn is_ordered(&self) -> bool {
+        self.is_ordered
+    }
+
+    /// Whether what comes from a member lies in long runs on both sides.
+    pub fn has_long_runs(&self, rank: usize) -> bool {
+        self.has_long_runs[rank]
+    }
+
+    /// Bytes of the source of a member.
+    pub fn source_bytes(&self, rank: usize) -> u64 {
+        self.sources[rank]
+    }
+
+    /// Bytes of the targets of all members together.
+    pub fn all_target_bytes(&self) -> u64 {
+        self.target_bytes
     }
 
     /// The bytes of the array.
@@ -60,6 +109,11 @@ impl MemberShares {
         self.take.iter().enumerate().rev()
     }
 
+    /// What the source of a member has in common with this member's target (right).
+    pub fn taken(&self, rank: usize) -> &Share {
+        &self.take[rank]
+    }
+
     /// Bytes that go to a member.
     pub fn given_bytes(&self, rank: usize) -> u64 {
         self.give[rank].count(self.array.raw())
@@ -69,6 +123,30 @@ impl MemberShares {
     pub fn taken_bytes(&self, rank: usize) -> u64 {
         self.take[rank].count(self.array.raw())
     }
+}
+
+fn has_long_runs(share: &Share, array: FileSpan) -> bool {
+    let (mut runs, mut bytes) = (0, 0);
+    share.each_run(array.raw(), |_, _, len| {
+        runs += 1;
+        bytes += len;
+        runs < SAMPLE
+    });
+    bytes >= runs * LONG_RUN
+}
+
+/// Whether two sources that give something have a byte in common.
+fn has_common(array: FileSpan, sources: &[&View], take: &[Share]) -> bool {
+    let gives = |rank: &usize| take[*rank].count(array.raw()) > 0;
+    let givers: Vec<usize> = (0..sources.len()).filter(gives).collect();
+    let meets = |a: usize, b: usize| {
+        let both = Share::new(sources[a].bytes(), sources[b].bytes());
+        both.first(array.raw()).is_some()
+    };
+    let pairs = givers.iter().enumerate();
+    pairs
+        .flat_map(|(i, a)| givers[i + 1..].iter().map(move |b| (*a, *b)))
+        .any(|(a, b)| meets(a, b))
 }
 
 /// Which rank accesses which bytes of the file where ranks regroup, in rounds.
@@ -231,5 +309,12 @@ mod tests {
                 .unwrap();
         }
         assert_eq!(target, [1; 18]);
+        assert!(shares.is_ordered(), "both hold what is wanted");
+        assert_eq!([0, 1].map(|rank| shares.source_bytes(rank)), [36, 36]);
+        assert_eq!(shares.all_target_bytes(), 36);
+        let members = || targets.iter().map(|part| (part, &all));
+        let apart = MemberShares::new(array, &targets[1], &all, members());
+        assert!(!apart.is_ordered(), "every byte has one holder");
+        assert!(!apart.has_long_runs(0), "cells have three bytes");
     }
 }

@@ -1,4 +1,4 @@
-//! Figures quoted in comments: fresh and recycled extents, checksums by block size, write-back.
+//! Figures quoted in comments: the ledger, fresh and recycled extents, checksums by block size, write-back.
 //!
 //! `cargo run --release -p store --example figures [DIRECTORY]`. Best of seven, yardsticks in the same run.
 
@@ -6,7 +6,11 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use store::conformance::identity;
-use store::{Directory, DiskOptions, DiskSpec, DiskStore, MemoryStore, Pool, PoolOptions, Store};
+use store::ledger::twin::KeeperTwin;
+use store::{
+    Batch, Directory, DiskOptions, DiskSpec, DiskStore, Ledger, MemoryStore, Pool, PoolOptions,
+    Store,
+};
 
 fn best(bytes: usize, mut run: impl FnMut()) -> f64 {
     let took = (0..7).map(|_| {
@@ -17,7 +21,53 @@ fn best(bytes: usize, mut run: impl FnMut()) -> f64 {
     bytes as f64 / took.fold(f64::MAX, f64::min) / 1e9
 }
 
+/// Nanoseconds of one of `count` steps.
+fn nanoseconds(count: usize, run: impl FnMut()) -> f64 {
+    1.0 / best(count, run)
+}
+
+/// What a change of the ledger costs, and a short write that makes a subfile longer, with a ledger and without.
+fn ledger() {
+    const COUNT: usize = 200_000;
+    let keeper = KeeperTwin::new();
+    let ledger = Ledger::new(keeper.keeping(), b"figures").expect("ledger");
+    let mut batch = Batch::new();
+    let change = nanoseconds(COUNT, || {
+        for i in 0..COUNT as u64 {
+            batch.clear();
+            batch.set(70, &(i % 100_000).to_be_bytes(), &i.to_le_bytes());
+            ledger.write(&batch);
+        }
+    });
+    println!("ledger: a change         {change:6.0} ns, 100 000 entries");
+    let options = PoolOptions::default();
+    let plain = MemoryStore::new(Pool::new(options));
+    let pool = Pool::with_ledger(options, ledger.clone());
+    let kept = MemoryStore::with_ledger(pool, ledger);
+    for (name, store) in [("without", plain), ("with", kept)] {
+        let subfile = store.create(&identity(1)).expect("create");
+        subfile.preallocate(0..64 << 20).expect("space");
+        let bytes = [7; 64];
+        let grow = nanoseconds(COUNT, || {
+            subfile.truncate(0).expect("truncate");
+            subfile.reserve(0..64 << 20).expect("space");
+            for i in 0..COUNT as u64 {
+                subfile.write_at(i * 64, &bytes).expect("write");
+            }
+        });
+        let again = nanoseconds(COUNT, || {
+            for i in 0..COUNT as u64 {
+                subfile.write_at(i * 64, &bytes).expect("write");
+            }
+        });
+        println!(
+            "{name:7} a ledger: a write of 64 bytes that grows {grow:6.0} ns, again {again:6.0} ns"
+        );
+    }
+}
+
 fn main() {
+    ledger();
     let size = 64 << 20;
     let source = vec![7u8; size];
     let mut target = vec![1u8; size];

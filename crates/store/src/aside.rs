@@ -22,6 +22,14 @@ impl Aside {
         Aside::default()
     }
 
+    /// Some that have no memory already.
+    pub(crate) fn of(extents: Vec<Arc<Extent>>) -> Self {
+        Aside {
+            extents,
+            copied_bytes: 0,
+        }
+    }
+
     /// Bytes of address space that they take.
     pub fn bytes(&self) -> u64 {
         self.extents.iter().map(|e| e.len()).sum()
@@ -45,6 +53,12 @@ impl Aside {
                 extent.set_aside();
             }
         }
+    }
+
+    /// Leaves all of them aside for the process that adopts the ledger, as a killed process would.
+    #[cfg(test)]
+    pub(crate) fn leave(&self) {
+        self.extents.iter().for_each(|extent| extent.leave());
     }
 
     /// Takes an extent that is in no table any more.

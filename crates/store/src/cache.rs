@@ -63,6 +63,16 @@ pub(crate) struct Cache {
     ahead_wasted_bytes: AtomicU64,
     pub(crate) written_bytes: AtomicU64,
     dirty_blocks: AtomicU64,
+    exposed_blocks: AtomicU64,
+}
+
+/// Blocks of an extent that the disk lacks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Weight {
+    /// Those that are known to be newer than the disk.
+    pub(crate) dirty: u64,
+    /// Those that are or may become so without anybody asking: all of an extent that clients may store into.
+    pub(crate) exposed: u64,
 }
 
 impl Cache {
@@ -79,6 +89,7 @@ impl Cache {
             ahead_wasted_bytes: AtomicU64::new(0),
             written_bytes: AtomicU64::new(0),
             dirty_blocks: AtomicU64::new(0),
+            exposed_blocks: AtomicU64::new(0),
         }
     }
 
@@ -116,6 +127,11 @@ impl Cache {
 
     pub(crate) fn dirty_bytes(&self) -> u64 {
         self.dirty_blocks.load(Ordering::Relaxed) * BLOCK
+    }
+
+    /// Bytes that are in memory only, or that clients may store into without asking.
+    pub(crate) fn exposed_bytes(&self) -> u64 {
+        self.exposed_blocks.load(Ordering::Relaxed) * BLOCK
     }
 
     pub(crate) fn waiting_bytes(&self) -> u64 {
@@ -254,13 +270,16 @@ impl CacheLink {
         found * BLOCK
     }
 
-    /// So many blocks are dirty now where so many were before.
-    pub(crate) fn dirtied(&self, before: u64, now: u64) {
-        let counter = &self.cache.dirty_blocks;
-        if now > before {
-            counter.fetch_add(now - before, Ordering::Relaxed);
-        } else {
-            counter.fetch_sub(before - now, Ordering::Relaxed);
-        }
+    /// An extent counts for so much now.
+    pub(crate) fn weighed(&self, before: Weight, now: Weight) {
+        let change = |counter: &AtomicU64, before: u64, now: u64| {
+            if now > before {
+                counter.fetch_add(now - before, Ordering::Relaxed);
+            } else if now < before {
+                counter.fetch_sub(before - now, Ordering::Relaxed);
+            }
+        };
+        change(&self.cache.dirty_blocks, before.dirty, now.dirty);
+        change(&self.cache.exposed_blocks, before.exposed, now.exposed);
     }
 }

@@ -24,6 +24,12 @@ pub trait Harness {
     /// durable do nothing.
     fn restart(&mut self) {}
 
+    /// Kills the process at this moment and has the next one adopt its memory: everything that was committed must be there.
+    /// Whether there is anything to adopt; where there is not, this does nothing.
+    fn kill(&mut self) -> bool {
+        false
+    }
+
     /// Lets go of everything in memory that can be had again.
     fn evict(&self) {}
 }
@@ -781,8 +787,12 @@ fn random_operations(harness: &mut dyn Harness) {
                 &format!("seed {seed} step {step} from {from}"),
             );
         }
+        if harness.kill() {
+            reopen(harness, &mut pairs, base);
+        }
         for (k, pair) in pairs.iter().enumerate() {
             let found = read(&*pair.subfile, 0..pair.model.len() as u64);
+            assert_eq!(pair.subfile.len(), pair.model.len() as u64);
             same(&found, &pair.model, &format!("seed {seed} subfile {k}"));
         }
         drop(pairs);
@@ -806,7 +816,7 @@ fn random_step(
         1 => random.index(10_000),
         _ => random.index(200_000),
     };
-    match random.index(16) {
+    match random.index(17) {
         0..=5 => {
             let bytes = pattern(place as u64, len, random.draw() % 1000);
             pair.subfile.write_at(place as u64, &bytes).unwrap();
@@ -844,6 +854,11 @@ fn random_step(
             let range = place as u64..(place + len) as u64;
             pair.subfile.grant(range, &mut grant).unwrap();
         }
+        15 => {
+            if harness.kill() {
+                reopen(harness, pairs, base);
+            }
+        }
         _ => {
             if harness.store().capabilities().durable {
                 for (n, pair) in pairs.iter().enumerate() {
@@ -854,11 +869,16 @@ fn random_step(
                     }
                 }
                 harness.restart();
-                for (n, pair) in pairs.iter_mut().enumerate() {
-                    let id = identity(base + n as u64).id;
-                    pair.subfile = harness.store().open(id).unwrap();
-                }
+                reopen(harness, pairs, base);
             }
         }
+    }
+}
+
+/// Handles of the process that lives now.
+fn reopen(harness: &dyn Harness, pairs: &mut [Pair], base: u64) {
+    for (n, pair) in pairs.iter_mut().enumerate() {
+        let id = identity(base + n as u64).id;
+        pair.subfile = harness.store().open(id).unwrap();
     }
 }

@@ -17,6 +17,7 @@
 //! | `memory`, `disk` | the two stores |
 //! | `pool`, `segment` | memory for extents, and the files of the kernel that it is |
 //! | `table`, `blocks`, `pins`, `aside` | the extents of a subfile, the state of their blocks, access to them in place, and those that a client may still store into |
+//! | `ledger` | what has to be found again when the process was killed: a map in shared memory |
 //! | `cache`, `policy` | which extents of disks are in memory, and which of them go first |
 //! | `identity` | who a subfile is |
 //!
@@ -37,6 +38,7 @@ pub mod conformance;
 pub mod disk;
 mod error;
 mod identity;
+pub mod ledger;
 mod memory;
 mod pins;
 pub mod policy;
@@ -56,6 +58,7 @@ pub use disk::{
 };
 pub use error::{Advice, Error, Resource, Result};
 pub use identity::{Domain, Identity, MAX_LEN, NOTE_BYTES, SubfileId};
+pub use ledger::{Batch, Keeping, Ledger};
 pub use memory::MemoryStore;
 pub use pins::{Grant, Pins, StoredPiece};
 pub use pool::{CHUNK, Extent, Pool, PoolOptions, PoolUsage, UNIT};

@@ -1,19 +1,28 @@
 //! Subfiles in memory: extents of a [`Pool`], nothing else.
 //!
-//! In place, mappable, not durable: after `sync` the bytes survive the death of clients, and with
-//! the server they are gone. A restarted server has another incarnation, and what was bound to the
-//! old one is reported as lost by those who know incarnations; a memory store starts empty.
+//! In place, mappable, not durable: after `sync` the bytes survive the death of clients. With a ledger they survive the
+//! death of the server too: the next process adopts them ([`MemoryStore::adopt`]). Without one a restarted server has another
+//! incarnation, and what was bound to the old one is reported as lost by those who know incarnations; a memory store starts empty.
 //!
 //! Invariants: every block of every extent is loaded; a byte without an extent is zero; at the time
-//! of a truncation everything behind the new length is zeroed or freed, so growth needs no work.
+//! of a truncation everything behind the new length is zeroed or freed, so growth needs no work. With a ledger, every operation has
+//! put on record what it changed when it returns, as one batch or as several each of which leaves a state that the running store may
+//! have too; dropping the store leaves the record and the memory as they are.
 
-use std::collections::{BTreeMap, BTreeSet};
+#[cfg(test)]
+mod laws;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::aside::Aside;
 use crate::error::{Error, Result};
 use crate::identity::{Domain, Identity, MAX_LEN, NOTE_BYTES, SubfileId};
+use crate::ledger::account::Account;
+use crate::ledger::entries::{StoreKind, SubfileEntry};
+use crate::ledger::{Batch, Ledger, refuse};
 use crate::pins::{Grant, GrantEnd, Pin, Pins};
 use crate::pool::{Extent, Pool, UNIT};
 use crate::store::{Capabilities, Location, Scrub, Store, Subfile, Usage, check};
@@ -25,6 +34,15 @@ use parking_lot::{Mutex, MutexGuard};
 pub struct MemoryStore {
     pool: Pool,
     subfiles: Mutex<BTreeMap<SubfileId, Arc<SharedSubfile>>>,
+    record: Option<Record>,
+}
+
+/// Where subfiles are on record.
+#[derive(Debug)]
+struct Record {
+    ledger: Ledger,
+    /// The number that the next subfile has there.
+    next: AtomicU64,
 }
 
 /// The shared part of all handles of one subfile.
@@ -56,6 +74,100 @@ impl MemoryStore {
         MemoryStore {
             pool,
             subfiles: Mutex::default(),
+            record: None,
+        }
+    }
+
+    /// An empty store whose subfiles can be adopted by the next process. The pool has the same ledger.
+    pub fn with_ledger(pool: Pool, ledger: Ledger) -> Self {
+        let record = Record {
+            ledger,
+            next: AtomicU64::new(0),
+        };
+        MemoryStore {
+            record: Some(record),
+            ..MemoryStore::new(pool)
+        }
+    }
+
+    /// The store of a process that was killed, on the pool that was adopted with the same ledger. Who knows how far clients had
+    /// stored says that ([`Subfile::stored_to`]) and calls [`MemoryStore::clear_ahead`] before anybody reads.
+    pub fn adopt(pool: Pool, ledger: Ledger) -> Result<Self> {
+        let mut states = BTreeMap::new();
+        let mut batch = Batch::new();
+        let mut current: HashMap<SubfileId, u64> = HashMap::new();
+        let entries = ledger.subfiles(StoreKind::Memory)?;
+        for SubfileEntry {
+            number,
+            identity,
+            len,
+        } in entries
+        {
+            let account = Account::adopted(ledger.clone(), StoreKind::Memory, number);
+            // One that was made again while the one before was being removed: the younger counts.
+            if let Some(older) = current.insert(identity.id, number) {
+                batch.remove_subfile(older);
+            }
+            let state = State {
+                identity,
+                table: Table::with_account(account),
+                len: len.unwrap_or(0),
+                cuts: 0,
+                removed: false,
+            };
+            states.insert(number, state);
+        }
+        let others = ledger.subfiles(StoreKind::Disk)?;
+        let others: BTreeSet<u64> = others.into_iter().map(|entry| entry.number).collect();
+        for entry in ledger.extents()? {
+            let Some(state) = states.get_mut(&entry.subfile) else {
+                if others.contains(&entry.subfile) {
+                    continue;
+                }
+                return Err(refuse("has an extent of an unknown subfile"));
+            };
+            let extent = pool.claim(entry.memory)?;
+            let range = entry.start..entry.start + extent.len();
+            if entry.blocks.is_some() || state.table.meeting(range).next().is_some() {
+                return Err(refuse("has extents of a subfile that overlap"));
+            }
+            state.table.put_in(entry.start, extent, Fill::Loaded, 0);
+        }
+        // From here on nothing fails.
+        let next = ledger.next_subfile()?;
+        for (number, state) in &mut states {
+            if current[&state.identity.id] != *number {
+                state.table.clear();
+            }
+        }
+        states.retain(|number, state| current[&state.identity.id] == *number);
+        ledger.write(&batch);
+        let held = |state: State| SharedSubfile {
+            pool: pool.clone(),
+            state: Mutex::new(state),
+        };
+        let subfiles = states.into_values();
+        let subfiles = subfiles.map(|state| (state.identity.id, Arc::new(held(state))));
+        Ok(MemoryStore {
+            subfiles: Mutex::new(subfiles.collect()),
+            record: Some(Record {
+                ledger,
+                next: AtomicU64::new(next),
+            }),
+            pool,
+        })
+    }
+
+    /// Zeroes what lies behind the length of every subfile, which clients of a process that was killed may have stored
+    /// without saying so. For who has adopted a store.
+    pub fn clear_ahead(&self) {
+        let subfiles: Vec<Arc<SharedSubfile>> = self.lock().values().cloned().collect();
+        for held in subfiles {
+            let state = held.lock();
+            for (start, slot) in state.table.meeting(state.len..MAX_LEN) {
+                let from = state.len.max(start) - start;
+                slot.extent.zero(from, slot.extent.len() - from);
+            }
         }
     }
 
@@ -80,11 +192,20 @@ impl Store for MemoryStore {
         if subfiles.contains_key(&identity.id) {
             return Err(Error::Exists(identity.id));
         }
+        let mut table = Table::default();
+        if let Some(record) = &self.record {
+            let number = record.next.fetch_add(1, Ordering::Relaxed);
+            let ledger = record.ledger.clone();
+            let mut account = Account::new(ledger, StoreKind::Memory, number);
+            account.note_identity(identity);
+            account.settle();
+            table = Table::with_account(account);
+        }
         let held = Arc::new(SharedSubfile {
             pool: self.pool.clone(),
             state: Mutex::new(State {
                 identity: identity.clone(),
-                table: Table::default(),
+                table,
                 len: 0,
                 cuts: 0,
                 removed: false,
@@ -104,6 +225,9 @@ impl Store for MemoryStore {
         let mut state = held.lock();
         state.removed = true;
         state.len = 0;
+        if let Some(account) = state.table.account() {
+            account.note_end();
+        }
         state.table.clear();
         Ok(())
     }
@@ -143,9 +267,38 @@ impl State {
         }
         Ok(())
     }
-}
 
-impl State {
+    fn put_identity_on_record(&mut self) {
+        if let Some(account) = self.table.account() {
+            account.note_identity(&self.identity);
+            account.settle();
+        }
+    }
+
+    /// An extent was taken out that a client may still store into.
+    fn put_aside_on_record(&mut self, extent: &Extent) {
+        if let Some(account) = self.table.account() {
+            account.note_aside(extent);
+            account.settle();
+        }
+    }
+
+    /// Notes another length; the caller settles.
+    fn set_len(&mut self, len: u64) {
+        if self.len != len {
+            self.len = len;
+            if let Some(account) = self.table.account() {
+                account.note_length(len);
+            }
+        }
+    }
+
+    /// Raises the length, on record too.
+    fn raise_len(&mut self, end: u64) {
+        self.set_len(self.len.max(end));
+        self.table.settle();
+    }
+
     /// Fills the gaps of a range with extents of zeros, or leaves everything as it was: what was asked for in vain is not
     /// kept from others.
     fn reserve(&mut self, range: Range<u64>, pool: &Pool) -> Result<()> {
@@ -165,6 +318,7 @@ impl State {
             for start in after.into_iter().filter(|start| !before.contains(start)) {
                 self.table.remove(start);
             }
+            self.table.settle();
         }
         filled
     }
@@ -217,11 +371,14 @@ impl GrantEnd for SharedSubfile {
             }
             end = end.max(pin.offset + pin.len);
         }
-        for pin in pins.list.iter().filter(|pin| pin.apart.is_some()) {
-            state.take_in(pin, &self.pool)?;
+        let mut apart = pins.list.iter().filter(|pin| pin.apart.is_some());
+        let taken_in = apart.try_for_each(|pin| state.take_in(pin, &self.pool));
+        if taken_in.is_ok() {
+            let len = state.len.max(end);
+            state.set_len(len);
         }
-        state.len = state.len.max(end);
-        Ok(())
+        state.table.settle();
+        taken_in
     }
 
     /// Behind the length everything is zero, so what was stored there has to go; unless a client with a
@@ -321,8 +478,8 @@ impl Subfile for MemorySubfile {
         let mut state = self.held.lock();
         state.check_alive()?;
         state.cuts += 1;
+        state.set_len(len);
         state.table.punch(len..MAX_LEN);
-        state.len = len;
         Ok(())
     }
 
@@ -346,7 +503,7 @@ impl Subfile for MemorySubfile {
         let end = range.end;
         let mut state = self.held.lock();
         state.reserve(range, &self.held.pool)?;
-        state.len = state.len.max(end);
+        state.raise_len(end);
         Ok(())
     }
 
@@ -382,9 +539,11 @@ impl Subfile for MemorySubfile {
             if old.domain() != domain {
                 let copy = copy_of(&old, &self.held.pool, domain)?;
                 state.table.replace(start, copy);
+                state.table.settle();
             }
         }
         state.identity.domain = domain;
+        state.put_identity_on_record();
         Ok(())
     }
 
@@ -393,6 +552,7 @@ impl Subfile for MemorySubfile {
         let mut state = self.held.lock();
         state.check_alive()?;
         state.identity.note = note.to_vec();
+        state.put_identity_on_record();
         Ok(())
     }
 
@@ -433,7 +593,7 @@ impl Subfile for MemorySubfile {
         check(&(0..end))?;
         let mut state = self.held.lock();
         state.check_alive()?;
-        state.len = state.len.max(end);
+        state.raise_len(end);
         Ok(())
     }
 
@@ -451,6 +611,7 @@ impl Subfile for MemorySubfile {
         // What is not kept makes room for the copies of the rest.
         for &start in starts.iter().filter(|&&start| start >= keep) {
             let slot = state.table.remove(start).expect("listed above");
+            state.put_aside_on_record(&slot.extent);
             aside.push(slot.extent, false);
         }
         let domain = state.identity.domain;
@@ -458,6 +619,7 @@ impl Subfile for MemorySubfile {
             let (_, slot) = state.table.find(start).expect("listed above");
             let copy = copy_of(&slot.extent, &self.held.pool, domain)?;
             let old = state.table.replace(start, copy).expect("listed above");
+            state.put_aside_on_record(&old);
             aside.push(old, true);
         }
         Ok(())

@@ -21,11 +21,13 @@
 //! - An extent is zero when it is handed out, and its memory is committed; only who says that he stores all of it
 //!   himself gets one as it is.
 //! - A segment is adopted once, by one domain. A segment without used, warm, ready or aside units is closed.
+//! - With a ledger, a segment is kept and on record before it has an extent, and it is off the record before it is closed.
 //! - Units aside have no memory of this pool, count against no limit and are given to nobody. They are cold afterwards.
 //!
 //! Cost: allocate and free are O(log chunks). One mutex guards the bookkeeping; zeroing, committing and giving
 //! back happen outside it.
 
+mod adopt;
 mod chunk;
 #[cfg(test)]
 mod laws;
@@ -41,6 +43,8 @@ use parking_lot::{Mutex, MutexGuard};
 
 use crate::error::{Error, Resource, Result};
 use crate::identity::Domain;
+use crate::ledger::entries::Memory;
+use crate::ledger::{Batch, Ledger, segment_name};
 use crate::segment::{Pages, Segment};
 use chunk::{ChunkSpace, Quality, UNITS, lowest, run_mask, runs};
 
@@ -144,6 +148,8 @@ pub struct Extent {
     len: u64,
     domain: Domain,
     is_aside: AtomicBool,
+    /// Its memory belongs to the process that adopts the ledger.
+    is_left: AtomicBool,
     shared: Arc<PoolCore>,
 }
 
@@ -174,6 +180,10 @@ struct State {
     recycled: u64,
     fresh: u64,
     growth: tend::Growth,
+    /// Where segments are on record, if they are to outlive the process.
+    ledger: Option<Ledger>,
+    /// Of an adopted pool, what nobody has taken yet.
+    estate: adopt::Estate,
 }
 
 /// Chunks by quality and by the largest aligned run of it.
@@ -344,6 +354,7 @@ impl Pool {
             len,
             domain,
             is_aside: AtomicBool::new(false),
+            is_left: AtomicBool::new(false),
             shared: Arc::clone(shared),
         };
         // Before there is more memory: what makes room for it.
@@ -504,6 +515,7 @@ impl State {
         assert_eq!(space.domain, None, "a segment is adopted once");
         space.domain = Some(domain);
         let chunks = space.chunks.clone();
+        self.put_on_record(|batch| batch.set_segment(id, Some(domain)));
         let mut ready = 0;
         for (index, chunk) in chunks.into_iter().enumerate() {
             let of = |state: &mut State, domain, before, after| {
@@ -539,7 +551,17 @@ impl State {
         }
         let id = self.next_id;
         let segment = Arc::new(Segment::new(id, options.segment_bytes, options.pages)?);
+        if let Some(ledger) = &self.ledger {
+            let kept = ledger
+                .keeping()
+                .keep(&segment_name(id), segment.descriptor());
+            kept.map_err(|e| Error::io("giving a segment to its keeper", e, 0))?;
+        }
         self.next_id += 1;
+        self.put_on_record(|batch| {
+            batch.set_segment(id, domain);
+            batch.set_next_segment(id + 1);
+        });
         let count = (options.segment_bytes / CHUNK) as usize;
         let room = self.room.entry(domain).or_default();
         for chunk in 0..count {
@@ -555,6 +577,15 @@ impl State {
             },
         );
         Ok((id, 0))
+    }
+
+    /// Changes the ledger, if there is one.
+    fn put_on_record(&self, change: impl FnOnce(&mut Batch)) {
+        if let Some(ledger) = &self.ledger {
+            let mut batch = Batch::new();
+            change(&mut batch);
+            ledger.write(&batch);
+        }
     }
 
     fn chunk(&self, name: ChunkName) -> ChunkSpace {
@@ -600,6 +631,10 @@ impl State {
         }
         if room.is_empty() && self.segments.values().all(|s| s.domain != gone.domain) {
             self.room.remove(&gone.domain);
+        }
+        self.put_on_record(|batch| batch.remove_segment(id));
+        if let Some(ledger) = &self.ledger {
+            ledger.keeping().forget(&segment_name(id));
         }
     }
 
@@ -737,6 +772,11 @@ impl Extent {
         );
     }
 
+    /// Leaves the memory as it is when this is dropped: it is in the ledger, and the process that adopts that has it.
+    pub(crate) fn leave(&self) {
+        self.is_left.store(true, Ordering::SeqCst);
+    }
+
     /// Its chunk, and its units there.
     fn place(&self) -> (ChunkName, u32) {
         let name = (self.segment.id(), (self.at / CHUNK) as usize);
@@ -751,6 +791,9 @@ impl Extent {
 
 impl Drop for Extent {
     fn drop(&mut self) {
+        if self.is_left.load(Ordering::SeqCst) {
+            return;
+        }
         let is_aside = self.is_aside.load(Ordering::SeqCst);
         if is_aside {
             // What was stored since is nobody's.
@@ -760,6 +803,7 @@ impl Drop for Extent {
         let mut state = self.shared.lock();
         let before = state.chunk(name);
         if is_aside {
+            state.put_on_record(|batch| batch.remove_aside(Memory::of(self)));
             let aside = before.aside & !mask;
             state.set_chunk(name, ChunkSpace { aside, ..before });
             return;

@@ -5,7 +5,7 @@
 //!   valid for as long as the segment lives, also when a client has the descriptor.
 //! - Mode is 0600: a memfd is born 0777, and a descriptor that was passed read-only could be
 //!   reopened for writing by another user.
-//! - No reference to the mapped bytes is ever formed; they are copied through raw pointers, since
+//! - No reference to the mapped bytes is ever formed, except to atomic words; they are copied through raw pointers, since
 //!   other processes may write them at any time.
 //!
 //! Space is committed before anybody touches it, so running out of memory
@@ -24,6 +24,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use kernels::{SharedBytes, SharedBytesMut};
 use rustix::fs::{FallocateFlags, MemfdFlags, Mode, OFlags, SealFlags};
@@ -43,6 +44,11 @@ pub struct Segment {
 
 /// Ranges from so many bytes on are mapped as a whole before they are zeroed.
 const MAPPED_FIRST: u64 = 64 << 10;
+
+/// The length of a segment is for ever.
+const SEALS: SealFlags = SealFlags::SHRINK
+    .union(SealFlags::GROW)
+    .union(SealFlags::SEAL);
 
 /// A large page, where the host allows them.
 const HUGE: u64 = 2 << 20;
@@ -99,8 +105,32 @@ impl Segment {
         rustix::fs::fchmod(&fd, Mode::RUSR | Mode::WUSR)
             .map_err(failed("restricting a segment"))?;
         rustix::fs::ftruncate(&fd, len).map_err(failed("sizing a segment"))?;
-        rustix::fs::fcntl_add_seals(&fd, SealFlags::SHRINK | SealFlags::GROW | SealFlags::SEAL)
-            .map_err(failed("sealing a segment"))?;
+        rustix::fs::fcntl_add_seals(&fd, SEALS).map_err(failed("sealing a segment"))?;
+        Segment::map(id, fd, len, pages)
+    }
+
+    /// A segment that another process has made, or this one before. Its length must be sealed: nobody may take memory
+    /// away that is mapped here.
+    pub(crate) fn adopt(id: u64, fd: OwnedFd, pages: Pages) -> Result<Self> {
+        let refuse = |why: &str| Error::Format {
+            name: format!("segment {id}"),
+            why: why.to_owned(),
+        };
+        let stat =
+            rustix::fs::fstat(&fd).map_err(|e| Error::io("looking at a segment", e.into(), 0))?;
+        // Only memfds know seals.
+        let seals = rustix::fs::fcntl_get_seals(&fd)
+            .map_err(|_| refuse("is no memory that can be sealed"))?;
+        if !seals.contains(SEALS) {
+            return Err(refuse("is not sealed: its length could change"));
+        }
+        match u64::try_from(stat.st_size) {
+            Ok(len) if len > 0 => Segment::map(id, fd, len, pages),
+            _ => Err(refuse("has no length")),
+        }
+    }
+
+    fn map(id: u64, fd: OwnedFd, len: u64, pages: Pages) -> Result<Self> {
         // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
         let base = unsafe {
             rustix::mm::mmap(
@@ -112,7 +142,10 @@ impl Segment {
                 0,
             )
         }
-        .map_err(failed("mapping a segment"))?;
+        .map_err(|e| Error::Io {
+            doing: "mapping a segment",
+            source: e.into(),
+        })?;
         if pages == Pages::Huge {
             // A host that has none after all gives small ones.
             // SAFETY: the range is the new mapping; the advice changes no bytes.
@@ -225,6 +258,24 @@ impl Segment {
         let start = self.address(at, target.len() as u64);
         // SAFETY: the range is inside our mapping, and no slice of safe code lies in it.
         unsafe { std::ptr::copy_nonoverlapping(start.as_ptr(), target.as_mut_ptr(), target.len()) }
+    }
+
+    /// Stores a word, after everything that was stored before it.
+    pub(crate) fn publish(&self, at: u64, word: u64) {
+        self.word(at).store(word.to_le(), Ordering::Release);
+    }
+
+    /// Loads a word, and sees everything that was stored before it.
+    pub(crate) fn look(&self, at: u64) -> u64 {
+        u64::from_le(self.word(at).load(Ordering::Acquire))
+    }
+
+    fn word(&self, at: u64) -> &AtomicU64 {
+        assert!(at.is_multiple_of(8), "a word at {at}");
+        let start = self.address(at, 8);
+        // SAFETY: inside our mapping, which outlives the borrow; aligned, since the mapping is to pages; an atomic may be
+        // changed by others.
+        unsafe { AtomicU64::from_ptr(start.as_ptr().cast()) }
     }
 
     /// Copies a range of a segment, this one or another, to a range of the same length that does not

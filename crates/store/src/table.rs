@@ -9,6 +9,8 @@
 //! - Extents are aligned to their size, a power of two from 64 KiB to 2 MiB, and do not overlap.
 //! - A block that is not *loaded* has unknown bytes in memory; a *dirty* block is loaded and newer
 //!   than what is on disk. In a memory store every block is loaded and none is ever dirty.
+//! - With an account, the ledger has every extent before anybody finds it, and no memory of an extent goes to anybody else before
+//!   the ledger has it no more.
 //! - An extent with writers stays in the table under the same identity, or their commit is refused.
 //!
 //! The size of a new extent follows density: it is the largest aligned one that is free, and
@@ -22,9 +24,10 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::blocks::{BLOCK, Blocks, covered, touched};
-use crate::cache::{CacheLink, Uses};
+use crate::cache::{CacheLink, Uses, Weight};
 use crate::error::Result;
 use crate::identity::{Domain, MAX_LEN};
+use crate::ledger::account::Account;
 use crate::pins::Pins;
 use crate::pool::{CHUNK, Extent, Pool, UNIT};
 
@@ -45,6 +48,10 @@ pub(crate) struct Slot {
     /// A client may store into it through a map. All its blocks are loaded, and what is in memory
     /// counts although no block need be dirty yet.
     pub(crate) storable: bool,
+    /// Blocks that were written to the data file, which does not say so yet.
+    pub(crate) unflushed: Blocks,
+    /// Blocks that are on record as those that only memory has.
+    pub(crate) recorded: Blocks,
     /// How it was used lately, for eviction.
     pub(crate) uses: Uses,
 }
@@ -56,7 +63,29 @@ impl Slot {
             && !self.writing
             && self.mapped.is_none()
             && self.dirty.is_empty()
+            && self.recorded.is_empty()
             && Arc::strong_count(&self.extent) == 1
+    }
+
+    /// What it counts for.
+    fn weight(&self) -> Weight {
+        let dirty = self.dirty.count();
+        Weight {
+            dirty,
+            exposed: match self.storable {
+                true => self.extent.len() / BLOCK,
+                false => dirty,
+            },
+        }
+    }
+
+    /// Blocks that are lost with memory.
+    fn unstored(&self) -> Blocks {
+        let unwritten = self.dirty.union(&self.unflushed);
+        match self.storable {
+            true => unwritten.union(&self.loaded),
+            false => unwritten,
+        }
     }
 
     /// Whether all its bytes are there, and none of them about to arrive for the first time.
@@ -82,8 +111,14 @@ pub(crate) struct Table {
     bytes: u64,
     /// Starts of extents with dirty blocks.
     dirty: BTreeSet<u64>,
+    /// Starts of extents with blocks that the data file does not know of yet.
+    unflushed: BTreeSet<u64>,
+    /// Extents with blocks on record.
+    recorded: usize,
     /// Who decides what stays in memory, where that is a question.
     watched: Option<CacheLink>,
+    /// What outlives the process, where anything does.
+    account: Option<Account>,
 }
 
 /// What a new extent is filled with.
@@ -91,8 +126,9 @@ pub(crate) struct Table {
 pub(crate) enum Fill {
     /// Zeros that count.
     Loaded,
-    /// Nothing yet; it is about to be used.
-    Use,
+    /// Nothing yet; it is about to be used. What is at or behind this byte of the subfile is zero wherever it is not in
+    /// memory, as the memory of a new extent is.
+    Use { zeros_from: u64 },
     /// Nothing yet; a write may use it later.
     Ahead,
 }
@@ -113,6 +149,14 @@ pub(crate) enum TableRange {
 
 impl Drop for Table {
     fn drop(&mut self) {
+        if let Some(account) = self.account.take() {
+            let is_all = account.has_all_extents();
+            // The ledger says whose memory it is.
+            let of_ledger = |slot: &&Slot| is_all || !slot.recorded.is_empty();
+            for slot in self.slots.values().filter(of_ledger) {
+                slot.extent.leave();
+            }
+        }
         self.clear();
     }
 }
@@ -123,6 +167,123 @@ impl Table {
         let mut table = Table::default();
         table.watched = Some(watched);
         table
+    }
+
+    /// An empty table whose extents are on record.
+    pub(crate) fn with_account(account: Account) -> Table {
+        let mut table = Table::default();
+        table.account = Some(account);
+        table
+    }
+
+    /// The account of the subfile, for what else it has on record.
+    pub(crate) fn account(&mut self) -> Option<&mut Account> {
+        self.account.as_mut()
+    }
+
+    /// Puts on record what was changed, all at once; before that no memory of it goes to anybody else. A caller that changes one
+    /// extent at a time calls this at the end; operations on ranges do it themselves.
+    pub(crate) fn settle(&mut self) {
+        if let Some(account) = &mut self.account {
+            account.settle();
+        }
+    }
+
+    /// Begins to put blocks on record. Extents that are on record already are in the table.
+    pub(crate) fn set_account(&mut self, account: Account) {
+        self.account = Some(account);
+    }
+
+    /// Notes what of an extent is lost with memory, if that has changed.
+    fn note_unstored(&mut self, start: u64) {
+        let (Some(account), Some(slot)) = (&mut self.account, self.slots.get_mut(&start)) else {
+            return;
+        };
+        let unstored = slot.unstored();
+        if account.has_all_extents() || unstored == slot.recorded {
+            return;
+        }
+        let was_recorded = !slot.recorded.is_empty();
+        slot.recorded = unstored;
+        self.recorded += usize::from(!unstored.is_empty());
+        self.recorded -= usize::from(was_recorded);
+        match unstored.is_empty() {
+            true => account.note_gone(start),
+            false => account.note_blocks(start, &slot.extent, &unstored),
+        }
+    }
+
+    /// A client may store into an extent from now on; the caller settles.
+    pub(crate) fn let_store(&mut self, start: u64) {
+        let slot = self.slots.get_mut(&start).expect("an extent of the table");
+        let before = slot.weight();
+        slot.storable = true;
+        let now = slot.weight();
+        self.weighed(before, now);
+        self.note_unstored(start);
+    }
+
+    /// Dirty blocks are taken to be written: clean, but on record until the data file says that it has them.
+    pub(crate) fn take_dirty(&mut self, start: u64, blocks: Range<usize>) {
+        let slot = self.slots.get_mut(&start).expect("an extent of the table");
+        if self.account.is_some() {
+            for i in blocks.clone().filter(|&i| slot.dirty.has(i)) {
+                slot.unflushed.insert(i..i + 1);
+            }
+            self.unflushed.insert(start);
+        }
+        self.mark_clean(start, blocks);
+    }
+
+    /// The data file has all blocks that were taken, and says so.
+    pub(crate) fn note_flushed(&mut self) {
+        for start in std::mem::take(&mut self.unflushed) {
+            if let Some(slot) = self.slots.get_mut(&start) {
+                slot.unflushed = Blocks::NONE;
+                self.note_unstored(start);
+            }
+        }
+    }
+
+    /// Whether extents are on record.
+    pub(crate) fn is_on_record(&self) -> bool {
+        self.recorded > 0
+    }
+
+    /// Puts in an extent of which only memory has some blocks, as the record says. All that is loaded counts until
+    /// [`Table::end_adoption`].
+    pub(crate) fn put_adopted(&mut self, start: u64, extent: Arc<Extent>, blocks: Blocks) {
+        self.put_in(
+            start,
+            extent,
+            Fill::Use {
+                zeros_from: u64::MAX,
+            },
+            0,
+        );
+        let slot = self.slots.get_mut(&start).expect("put in above");
+        slot.loaded = blocks;
+        slot.recorded = blocks;
+        slot.storable = true;
+        self.recorded += usize::from(!blocks.is_empty());
+    }
+
+    /// It is known how far clients had stored: what lies before that is dirty, and what lies behind it is zero.
+    pub(crate) fn end_adoption(&mut self, len: u64) {
+        let starts: Vec<u64> = self.slots.keys().copied().collect();
+        for start in starts {
+            let slot = self.slots.get_mut(&start).expect("listed above");
+            if slot.recorded.is_empty() || slot.mapped.is_some() {
+                continue;
+            }
+            let end = start + slot.extent.len();
+            let from = len.clamp(start, end) - start;
+            slot.extent.zero(from, slot.extent.len() - from);
+            slot.storable = false;
+            self.mark_stored(start..end.min(len.next_multiple_of(BLOCK)).max(start));
+            self.note_unstored(start);
+        }
+        self.settle();
     }
 
     /// The cache's number of the subfile.
@@ -218,10 +379,25 @@ impl Table {
 
     /// Adds an extent.
     pub(crate) fn insert(&mut self, start: u64, extent: Arc<Extent>, fill: Fill, now: u64) {
+        if let Some(account) = &mut self.account
+            && account.has_all_extents()
+        {
+            account.note_extent(start, &extent);
+        }
+        self.put_in(start, extent, fill, now);
+    }
+
+    /// Adds an extent that is on record already.
+    pub(crate) fn put_in(&mut self, start: u64, extent: Arc<Extent>, fill: Fill, now: u64) {
         let blocks = (extent.len() / BLOCK) as usize;
         let mut loaded = Blocks::NONE;
-        if fill == Fill::Loaded {
-            loaded.insert(0..blocks);
+        match fill {
+            Fill::Loaded => loaded.insert(0..blocks),
+            Fill::Use { zeros_from } => {
+                let first = zeros_from.saturating_sub(start).div_ceil(BLOCK);
+                loaded.insert((first as usize).min(blocks)..blocks);
+            }
+            Fill::Ahead => {}
         }
         let is_ahead = fill == Fill::Ahead;
         if let Some(watched) = &self.watched {
@@ -238,6 +414,8 @@ impl Table {
             writing: false,
             mapped: None,
             storable: false,
+            unflushed: Blocks::NONE,
+            recorded: Blocks::NONE,
             uses: Uses::new(is_ahead, now),
         };
         let replaced = self.slots.insert(start, slot);
@@ -266,19 +444,26 @@ impl Table {
 
     fn take_out(&mut self, start: u64) -> Option<Slot> {
         let mut slot = self.slots.remove(&start)?;
+        if let Some(account) = &mut self.account
+            && (account.has_all_extents() || !slot.recorded.is_empty())
+        {
+            account.note_gone(start);
+            account.hold(&slot.extent);
+        }
+        self.recorded -= usize::from(!slot.recorded.is_empty());
         self.bytes -= slot.extent.len();
         self.dirty.remove(&start);
-        self.dirtied(slot.dirty.count(), 0);
+        self.weighed(slot.weight(), Weight::default());
         if let Some(watched) = &self.watched {
             watched.wasted(&mut slot.uses, None);
         }
         Some(slot)
     }
 
-    /// Keeps count of dirty blocks.
-    fn dirtied(&self, before: u64, now: u64) {
+    /// Keeps count of blocks that are in memory only, or may be.
+    fn weighed(&self, before: Weight, now: Weight) {
         if let Some(watched) = &self.watched {
-            watched.dirtied(before, now);
+            watched.weighed(before, now);
         }
     }
 
@@ -286,6 +471,10 @@ impl Table {
     pub(crate) fn replace(&mut self, start: u64, fresh: Arc<Extent>) -> Option<Arc<Extent>> {
         let slot = self.slots.get_mut(&start)?;
         debug_assert_eq!(slot.extent.len(), fresh.len());
+        if let Some(account) = &mut self.account {
+            account.note_extent(start, &fresh);
+            account.hold(&slot.extent);
+        }
         Some(std::mem::replace(&mut slot.extent, fresh))
     }
 
@@ -295,6 +484,7 @@ impl Table {
         for start in starts {
             self.remove(start);
         }
+        self.settle();
     }
 
     /// Pins a range as it is: extents, and holes where there are none.
@@ -402,6 +592,19 @@ impl Table {
         pool: &Pool,
         domain: Domain,
     ) -> Result<()> {
+        let filled = self.fill_gaps(range, fill, now, pool, domain);
+        self.settle();
+        filled
+    }
+
+    fn fill_gaps(
+        &mut self,
+        range: Range<u64>,
+        fill: Fill,
+        now: u64,
+        pool: &Pool,
+        domain: Domain,
+    ) -> Result<()> {
         let allocate = |class| pool.allocate(domain, class);
         let mut at = range.start;
         while at < range.end {
@@ -425,7 +628,11 @@ impl Table {
     /// Frees extents inside a range and zeros the rest of it. Blocks that are zeroed as a whole are
     /// loaded and clean: a disk store forgets the same blocks on disk. Blocks at the edges must be
     /// loaded, or absent, and are the caller's to mark.
+    ///
+    /// What is zeroed is zeroed last: a process that is killed before has cut nothing, and one that is killed then has cut what
+    /// lies behind the length on record.
     pub(crate) fn punch(&mut self, range: Range<u64>) {
+        let mut zeros = Vec::new();
         let mut at = range.start;
         while at < range.end {
             match self.first_part(at..range.end) {
@@ -435,7 +642,10 @@ impl Table {
                     if part.start == start && part.end == start + slot.extent.len() {
                         self.remove(start);
                     } else {
-                        slot.extent.zero(part.start - start, part.end - part.start);
+                        zeros.push((
+                            Arc::clone(&slot.extent),
+                            part.start - start..part.end - start,
+                        ));
                         let blocks = covered(&(part.start - start..part.end - start));
                         let blocks = blocks.start as usize..blocks.end as usize;
                         slot.loaded.insert(blocks.clone());
@@ -444,6 +654,10 @@ impl Table {
                     at = part.end;
                 }
             }
+        }
+        self.settle();
+        for (extent, part) in zeros {
+            extent.zero(part.start, part.end - part.start);
         }
     }
 
@@ -471,6 +685,7 @@ impl Table {
         for start in idle {
             self.remove(start);
         }
+        self.settle();
     }
 
     /// Frees extents inside a range, and leaves the others as they are.
@@ -483,18 +698,20 @@ impl Table {
         for start in inside {
             self.remove(start);
         }
+        self.settle();
     }
 
     /// Marks blocks dirty and loaded.
     pub(crate) fn mark_dirty(&mut self, start: u64, range: &Range<u64>) {
         let slot = self.slots.get_mut(&start).expect("an extent of the table");
         let blocks = local(start, range);
-        let before = slot.dirty.count();
+        let before = slot.weight();
         slot.loaded.insert(blocks.clone());
         slot.dirty.insert(blocks);
-        let now = slot.dirty.count();
+        let now = slot.weight();
         self.dirty.insert(start);
-        self.dirtied(before, now);
+        self.weighed(before, now);
+        self.note_unstored(start);
     }
 
     /// Marks the blocks of a range that a client with a map may have stored into. Blocks that are not
@@ -507,15 +724,14 @@ impl Table {
                 TableRange::Extent { start, range: part } => {
                     let slot = self.slots.get_mut(&start).expect("found above");
                     let loaded = slot.loaded;
-                    let before = slot.dirty.count();
-                    for i in local(start, &part).filter(|&i| loaded.has(i)) {
-                        slot.dirty.insert(i..i + 1);
-                    }
-                    let now = slot.dirty.count();
-                    if now > 0 {
+                    let before = slot.weight();
+                    slot.dirty.insert_from(&loaded, local(start, &part));
+                    let now = slot.weight();
+                    if now.dirty > 0 {
                         self.dirty.insert(start);
                     }
-                    self.dirtied(before, now);
+                    self.weighed(before, now);
+                    self.note_unstored(start);
                     part.end
                 }
             };
@@ -525,13 +741,14 @@ impl Table {
     /// Marks blocks clean.
     pub(crate) fn mark_clean(&mut self, start: u64, blocks: Range<usize>) {
         let slot = self.slots.get_mut(&start).expect("an extent of the table");
-        let before = slot.dirty.count();
+        let before = slot.weight();
         slot.dirty.remove(blocks);
-        let now = slot.dirty.count();
-        if now == 0 {
+        let now = slot.weight();
+        if now.dirty == 0 {
             self.dirty.remove(&start);
         }
-        self.dirtied(before, now);
+        self.weighed(before, now);
+        self.note_unstored(start);
     }
 
     /// Starts of extents with dirty blocks, from `from` on.
@@ -541,14 +758,26 @@ impl Table {
 
     /// Lets go of extents that only maps below a number name.
     pub(crate) fn unmap(&mut self, before: u64) {
+        let mut freed = Vec::new();
         for (start, slot) in &mut self.slots {
             if slot.mapped.take_if(|map| *map < before).is_some()
                 && let Some(watched) = &self.watched
             {
                 watched.used_unseen(*start);
             }
-            slot.storable &= slot.mapped.is_some();
+            if slot.storable && slot.mapped.is_none() {
+                let before = slot.weight();
+                slot.storable = false;
+                if let Some(watched) = &self.watched {
+                    watched.weighed(before, slot.weight());
+                }
+                freed.push(*start);
+            }
         }
+        for start in freed {
+            self.note_unstored(start);
+        }
+        self.settle();
     }
 
     /// Whether a client has mapped an extent.

@@ -5,7 +5,10 @@
 
 mod harness;
 
-use harness::{MemoryHarness, RealHarness, TwinHarness};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use harness::{KeptHarness, KeptTwinHarness, MemoryHarness, RealHarness, TwinHarness};
 use store::conformance::{CHECKS, Harness, identity, pattern, run};
 use store::{Grant, UNIT};
 
@@ -28,6 +31,29 @@ fn memory_store_conforms() {
         "scrub_reads_all_blocks",
     ];
     ran_all_but(&ran, &durable);
+}
+
+#[test]
+fn memory_store_that_is_killed_and_adopted_conforms() {
+    let kills = Arc::new(AtomicU64::new(0));
+    let ran = run(|| Box::new(KeptHarness::new(64 << 20, &kills)));
+    let durable = [
+        "synced_bytes_survive",
+        "flushed_bytes_survive",
+        "scrub_reads_all_blocks",
+    ];
+    ran_all_but(&ran, &durable);
+    let kills = kills.load(Ordering::Relaxed);
+    assert!(kills > 50, "{kills}");
+}
+
+#[test]
+fn disk_store_that_is_killed_and_adopted_conforms() {
+    let kills = Arc::new(AtomicU64::new(0));
+    let ran = run(|| Box::new(KeptTwinHarness::new(64 << 20, &kills)));
+    ran_all_but(&ran, &[]);
+    let kills = kills.load(Ordering::Relaxed);
+    assert!(kills > 100, "{kills}");
 }
 
 #[test]

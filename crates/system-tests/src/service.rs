@@ -10,7 +10,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use client::{Client, ConnectOptions, Endpoint, MemberState, ServerId, ServiceUrl};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::programs;
 use crate::server::Server;
@@ -338,6 +338,37 @@ impl Service {
     /// `kill -9` of an I/O server.
     pub fn kill_io(&mut self, index: usize) {
         self.io[index].kill();
+    }
+
+    /// The keeper of a server, if there is one.
+    pub fn keeper(&self, index: usize) -> Option<keeper::Glance> {
+        let dir = match self.options.store {
+            Store::Memory => self.directory(&format!("memory-{index}")),
+            Store::Disk => self.disk(index),
+        };
+        keeper::look(&dir).ok()
+    }
+
+    /// `kill -9` of the keeper of a server in memory.
+    #[track_caller]
+    pub fn kill_keeper(&self, index: usize) {
+        let keeper = self.keeper(index).expect("a keeper");
+        let pid = Pid::from_raw(keeper.process as i32).expect("a process number");
+        kill_process(pid, Signal::KILL).expect("the keeper lives");
+        until("the end of a keeper", || {
+            self.keeper(index)
+                .is_none_or(|now| now.process != keeper.process)
+        });
+    }
+
+    /// `kill -9` of an I/O server in memory and of its keeper: the memory is gone, as when the host dies.
+    #[track_caller]
+    pub fn kill_io_with_keeper(&mut self, index: usize) {
+        // It would start another one.
+        let stopped = self.io[index].pause();
+        self.kill_keeper(index);
+        self.io[index].kill();
+        drop(stopped);
     }
 
     /// `kill -9` of all.

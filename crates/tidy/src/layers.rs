@@ -42,6 +42,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("direct", &["kernels"]),
     ("lockfile", &[]),
     ("store", &["falls", "kernels", "lockfile"]),
+    ("keeper", &["lockfile", "store"]),
     ("wire", &["falls", "kernels", "layout", "plan"]),
     ("control", &["advise", "falls", "layout", "plan", "wire"]),
     (
@@ -61,8 +62,8 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     (
         "ioserver",
         &[
-            "advise", "control", "direct", "falls", "identity", "kernels", "layout", "lockfile",
-            "plan", "serving", "store", "wire",
+            "advise", "control", "direct", "falls", "identity", "keeper", "kernels", "layout",
+            "lockfile", "plan", "serving", "store", "wire",
         ],
     ),
     (
@@ -139,6 +140,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "identity",
             "ioserver",
             "job",
+            "keeper",
             "layout",
             "lockfile",
             "logging",
@@ -162,6 +164,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "falls",
             "identity",
             "job",
+            "keeper",
             "layout",
             "lossyfs",
             "serving",

@@ -25,13 +25,14 @@ const KINDS: [Kind; 3] = [
 ];
 
 /// Nouns and verbs that look like participles.
-const NOUNS: [&str; 23] = [
+const NOUNS: [&str; 24] = [
     "Backing",
     "Beginning",
     "Between",
     "Drawing",
     "Ending",
     "Finding",
+    "Keeping",
     "Listing",
     "Mapping",
     "Matching",

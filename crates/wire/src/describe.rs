@@ -268,6 +268,19 @@ mod tests {
     }
 
     #[test]
+    fn many_members_that_are_no_segments_keep_their_form() {
+        let families = (0..40).map(|i| Falls::family(i * 100, 2, 5, 3).unwrap());
+        let inner: FallsSet = "{(0,0,2,2)}".parse().unwrap();
+        let nested = (0..40).map(|i| Falls::nested(i * 100, 4, 4, 1, inner.clone()).unwrap());
+        for members in [families.collect(), nested.collect()] {
+            let members = FallsSet::new(members).unwrap();
+            let mut out = Vec::new();
+            put_set(&mut out, &members);
+            assert_eq!(set(&mut Reader::new(&out)), Ok(members));
+        }
+    }
+
+    #[test]
     fn a_column_of_a_terabyte_takes_few_bytes() {
         let n = 1u64 << 20;
         let column = FallsSet::new(vec![Falls::family(12, 4, n, n).unwrap()]).unwrap();

@@ -12,6 +12,7 @@ use std::io::{self, IoSlice, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::ops::Range;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::fs::FileTypeExt;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
@@ -645,6 +646,7 @@ impl Link {
         Ok(n)
     }
 
+    /// Of at least one byte that is wanted, so that nothing is the end.
     fn read_socket(&mut self, into: &mut [u8]) -> io::Result<usize> {
         if let Some(deadline) = self.deadline {
             let left = deadline.saturating_duration_since(Instant::now());
@@ -658,7 +660,7 @@ impl Link {
             (Stream::Unix(s), None) => s.read(into),
             (Stream::Tcp(s), _) => s.read(into),
             (Stream::Relayed(s, relay), _) => match s.read(into)? {
-                0 if !into.is_empty() => relay.end(),
+                0 => relay.end(),
                 n => Ok(n),
             },
         }
@@ -732,12 +734,14 @@ pub enum Listener {
 }
 
 impl Listener {
-    /// Listens. A Unix socket left behind by a dead process is replaced, a live one is refused.
+    /// Listens. A Unix socket left behind by a dead process is replaced; a live one is refused, and so is any other file.
     pub fn bind(endpoint: &Endpoint) -> io::Result<Listener> {
         match endpoint {
             Endpoint::Unix(path) => match UnixListener::bind(path) {
                 Err(e) if e.kind() == io::ErrorKind::AddrInUse => {
-                    if UnixStream::connect(path).is_ok() {
+                    let there = std::fs::metadata(path);
+                    let is_socket = there.is_ok_and(|there| there.file_type().is_socket());
+                    if !is_socket || UnixStream::connect(path).is_ok() {
                         return Err(e);
                     }
                     std::fs::remove_file(path)?;

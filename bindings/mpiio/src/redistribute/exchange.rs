@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, OnceLock};
 
-use client::{Drive, Exchange, Team};
+use client::{Drive, Exchange, Redistributions, Team};
 use parking_lot::Mutex;
 
 use crate::entry::Outcome;
@@ -17,26 +17,26 @@ use crate::host::Host;
 use crate::progress;
 use crate::roll_call::{self, RollCall};
 
-/// Teams by the private communicator that was made for them; an attribute of the program's communicator names it.
-static TEAMS: Mutex<Option<HashMap<usize, Team>>> = Mutex::new(None);
+/// Plans, with the team that has them, by a number that an attribute of the program's communicator has.
+static TEAMS: Mutex<Option<HashMap<usize, Arc<Redistributions>>>> = Mutex::new(None);
 
 /// The key of that attribute.
 static KEY: OnceLock<c_int> = OnceLock::new();
 
-/// The team of a communicator; all its processes call it.
-pub(super) fn team(host: &'static Host, comm: Word) -> Outcome<Team> {
+/// The plans of a communicator; all its processes call it.
+pub(super) fn plans(host: &'static Host, comm: Word) -> Outcome<Arc<Redistributions>> {
     let key = match KEY.get() {
         Some(key) => *key,
         None => *KEY.get_or_init(|| host.comm_keyval(forget).unwrap_or(c_int::MIN)),
     };
     if let Some(kept) = host.comm_attribute(comm, key)?
-        && let Some(team) = TEAMS.lock().as_ref().and_then(|teams| teams.get(&kept))
+        && let Some(plans) = TEAMS.lock().as_ref().and_then(|teams| teams.get(&kept))
     {
-        return Ok(team.clone());
+        return Ok(Arc::clone(plans));
     }
     progress::prepare();
     let roll_call = RollCall::of_processes(host, comm)?;
-    let team = match roll_call.near_team(host, comm, Team::host_create_roomy)? {
+    let team = match roll_call.near_team(host, comm, Team::host_create_for_data)? {
         Some(team) => roll_call::driven(&team),
         None => Team::of(Arc::new(OverMpi {
             host,
@@ -45,12 +45,13 @@ pub(super) fn team(host: &'static Host, comm: Word) -> Outcome<Team> {
             size: host.comm_size(comm)?,
         })),
     };
+    let plans = Arc::new(Redistributions::new(team));
     let mut teams = TEAMS.lock();
     let teams = teams.get_or_insert_default();
     let number = (1..).find(|n| !teams.contains_key(n)).unwrap_or(usize::MAX);
-    teams.insert(number, team.clone());
+    teams.insert(number, Arc::clone(&plans));
     host.set_comm_attribute(comm, key, number)?;
-    Ok(team)
+    Ok(plans)
 }
 
 /// The communicator goes, and its team with it.

@@ -11,10 +11,13 @@ mod blacs;
 mod block_cyclic;
 mod exchange;
 
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 
-use client::{Places, Redistribution, SharedBytes, SharedBytesMut, View};
+use client::{
+    PartMemory, Parts, Places, Redistribution, SharedBytes, SharedBytesMut, SourcePlace, View,
+};
 use layout::mpi::{Datatype, FileView};
+use parking_lot::Mutex;
 
 use block_cyclic::{Dimension, LocalPart, Submatrix};
 
@@ -44,37 +47,31 @@ fn part_of(host: &Host, handle: Word) -> Outcome<(View, u64)> {
     Ok((View::from(view), extent))
 }
 
-/// Plans and runs together; `from` and `to` are packed.
-fn redistribute(
+/// Runs together, with a plan that is made if there is none yet.
+fn redistribute<'m>(
     host: &'static Host,
     comm: Word,
     mine: Outcome<((View, u64), (View, u64))>,
-    run: impl FnOnce(&Redistribution) -> Outcome,
+    source: SourcePlace,
+    memory: impl FnOnce(&Redistribution) -> PartMemory<'m>,
 ) -> Outcome {
-    let team = exchange::team(host, comm)?;
-    // A process whose arguments are wrong says so, and nobody waits for it.
-    let lens = team.allgather(&match &mine {
-        Ok((source, target)) => source.1.max(target.1).to_le_bytes().to_vec(),
-        Err(failure) => failure
-            .text
-            .as_bytes()
-            .iter()
-            .chain(b"........")
-            .copied()
-            .collect(),
-    })?;
-    let ((source, _), (target, _)) = mine?;
-    let mut len = 0;
-    for (rank, bytes) in lens.iter().enumerate() {
-        let Ok(bytes) = <[u8; 8]>::try_from(bytes.as_slice()) else {
-            let text = String::from_utf8_lossy(bytes);
-            let text = text.trim_end_matches('.');
-            return Err(Failure::new(Class::Arg, format!("rank {rank}: {text}")));
-        };
-        len = u64::from_le_bytes(bytes).max(len);
-    }
-    let plan = Redistribution::new(&team, &source, &target, len)?;
-    run(&plan)
+    let plans = exchange::plans(host, comm)?;
+    let parts = match &mine {
+        Ok((source, target)) => Ok(Parts {
+            source: source.0.clone(),
+            target: target.0.clone(),
+            len: source.1.max(target.1),
+        }),
+        // A process whose arguments are wrong says so, and nobody waits for it.
+        Err(failure) => Err(client::Error::Refused {
+            status: client::Status::InvalidArgument,
+            text: failure.text.clone(),
+            server: None,
+        }),
+    };
+    let done = plans.run(parts, source, memory);
+    mine?;
+    Ok(done?)
 }
 
 /// Memory of the program, from where a part begins.
@@ -95,10 +92,16 @@ extern "C" fn pario_redistribute(buf: Address, source: Word, target: Word, comm:
     answer(|host| {
         let mine = part_of(host, host::trimmed(source))
             .and_then(|source| Ok((source, part_of(host, host::trimmed(target))?)));
-        redistribute(host, host::trimmed(comm), mine, |plan| {
-            let len = plan.source_bytes().max(plan.target_bytes());
-            Ok(plan.run_in_place(shared_mut(buf, len))?)
-        })
+        redistribute(
+            host,
+            host::trimmed(comm),
+            mine,
+            SourcePlace::AsTarget,
+            |plan| {
+                let len = plan.source_bytes().max(plan.target_bytes());
+                PartMemory::InPlace(shared_mut(buf, len))
+            },
+        )
     })
 }
 
@@ -114,11 +117,39 @@ extern "C" fn pario_redistribute_to(
     answer(|host| {
         let mine = part_of(host, host::trimmed(source))
             .and_then(|source| Ok((source, part_of(host, host::trimmed(target))?)));
-        redistribute(host, host::trimmed(comm), mine, |plan| {
+        let source = SourcePlace::Apart(from.0.cast_const().cast());
+        redistribute(host, host::trimmed(comm), mine, source, |plan| {
             let from = shared(from, plan.source_bytes());
-            Ok(plan.run(from, shared_mut(to, plan.target_bytes()))?)
+            PartMemory::Between(from, shared_mut(to, plan.target_bytes()))
         })
     })
+}
+
+/// Memory that processes of this host read in place; see `pario_mpi.h`.
+#[unsafe(no_mangle)]
+extern "C" fn pario_alloc(bytes: usize, memory: crate::ffi::Out<*mut c_void>) -> c_int {
+    answer(|_| {
+        let allocated = client::allocate_common(bytes).map_err(|error| {
+            let text = format!("{bytes} bytes of shared memory cannot be had: {error}");
+            Failure::new(Class::NoSpace, text)
+        })?;
+        memory.set(allocated.as_ptr().cast());
+        Ok(())
+    })
+}
+
+/// Gives such memory back.
+#[unsafe(no_mangle)]
+extern "C" fn pario_free(memory: Address) -> c_int {
+    answer(
+        |_| match memory.0.is_null() || client::free_common(memory.0.cast_const().cast()) {
+            true => Ok(()),
+            false => Err(Failure::new(
+                Class::Arg,
+                "the address is not what pario_alloc gave; give back what it gave, once",
+            )),
+        },
+    )
 }
 
 /// Fortran: `call pario_redistribute(buf, source, target, comm, ierror)`.
@@ -242,22 +273,32 @@ fn copy_submatrix(
         )),
         Err(failure) => Err(failure.clone()),
     };
-    redistribute(host, comm, mine, |plan| {
-        let (from, to) = parts?;
-        let reach = |places: &Places| places.hull().map_or(0, |hull| hull.end.max(0) as u64);
-        let mut packed = vec![0; from.places.size() as usize];
+    let reach = |places: &Places| places.hull().map_or(0, |hull| hull.end.max(0) as u64);
+    // Not locked meanwhile: another thread may be in a call of another communicator.
+    let (mut packed, mut came) = std::mem::take(&mut *BUFFERS.lock());
+    if let Ok((from, to)) = &parts {
+        packed.resize(from.places.size() as usize, 0);
+        came.resize(to.places.size() as usize, 0);
         from.places
             .pack(shared(a, reach(&from.places)), 0, 0, &mut packed)?;
-        let mut came = vec![0; to.places.size() as usize];
-        plan.run(
+    }
+    let source = SourcePlace::Apart(packed.as_ptr());
+    redistribute(host, comm, mine, source, |_| {
+        PartMemory::Between(
             SharedBytes::from_slice(&packed),
             SharedBytesMut::from_slice(&mut came),
-        )?;
+        )
+    })?;
+    if let Ok((_, to)) = &parts {
         to.places
             .unpack(&came, shared_mut(b, reach(&to.places)), 0, 0)?;
-        Ok(())
-    })
+    }
+    *BUFFERS.lock() = (packed, came);
+    Ok(())
 }
+
+/// Submatrices as they are packed and as they come; kept, because new memory is dear.
+static BUFFERS: Mutex<(Vec<u8>, Vec<u8>)> = Mutex::new((Vec::new(), Vec::new()));
 
 /// Block-cyclic matrices between two grids; see `pario_mpi.h`.
 #[unsafe(no_mangle)]

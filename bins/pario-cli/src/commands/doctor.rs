@@ -128,6 +128,7 @@ impl Examination {
         self.walk()?;
         self.catalogue()?;
         self.look_at_members(&members);
+        self.look_at_keepers(&members);
         self.disks(&members, &kept);
         self.look_at_troubles();
         self.orphans(&kept)?;
@@ -254,9 +255,27 @@ impl Examination {
                 ),
                 StoreKind::Memory => self.find(
                     "server",
-                    format!("{number} at {address} is dead, and what it had in memory is gone"),
-                    "start it again for new files; write again what was lost",
+                    format!("{number} at {address} is dead, and what it had in memory is with its keeper, if that lives, or gone"),
+                    "start it again within ten minutes, with the same --state; write again what is lost then",
                 ),
+            }
+        }
+    }
+
+    /// Memory that has a keeper, which is away at the moment.
+    fn look_at_keepers(&mut self, members: &[Member]) {
+        let in_memory = |m: &&Member| m.state == MemberState::Alive && m.store == StoreKind::Memory;
+        for member in members.iter().filter(in_memory) {
+            let server = member.server;
+            // One that does not answer is told elsewhere.
+            let counters = self.client.server_statistics(server).unwrap_or_default();
+            let is_kept = counters.iter().find(|c| c.name == "memory_is_kept");
+            if is_kept.is_some_and(|c| c.value == 0) {
+                self.find(
+                    "server",
+                    format!("the memory of {server} has no keeper at the moment; a death of the server would lose it"),
+                    "look again in a moment: the server starts another one; its log says why it cannot",
+                );
             }
         }
     }

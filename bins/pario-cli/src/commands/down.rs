@@ -5,6 +5,8 @@
 //! asked through its metadata manager, which asks the I/O servers. Who gets there by URL is told by the metadata
 //! manager which supervisor there is, and waits for that too if it is of this host: the directory is free then. One of
 //! another host cannot be waited for, and that is said.
+//!
+//! Where the supervisor was killed, keepers may wait for the next start of its servers: they are ended.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -17,6 +19,7 @@ use super::output::counted;
 use super::{Error, output};
 use crate::service::contact;
 use crate::service::state::State;
+use crate::service::supervisor::end_keepers;
 use crate::service::target::Target;
 
 /// Arguments of `pario down`.
@@ -43,9 +46,17 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(150);
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let target = Target::find(arguments.dir.as_deref())?;
     let (url, end) = match &target {
-        Target::Directory(dir) => return Err(none_there(dir)),
+        Target::Directory(dir) => return end_what_is_left(dir, arguments),
         Target::Service(url, Some(state)) if state.supervisor.terminate() => {
             wait_for_processes(state)?;
+            // Of a supervisor that was killed at this moment.
+            let beside = match url {
+                Endpoint::Unix(path) => path.parent(),
+                Endpoint::Tcp { .. } => None,
+            };
+            if let Some(dir) = arguments.dir.as_deref().or(beside) {
+                end_keepers(dir);
+            }
             (url.clone(), End::Complete)
         }
         Target::Service(url, _) => (url.clone(), ask(&target, url)?),
@@ -65,6 +76,27 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
              seen from here: look there with `pario status` before another service starts in its directory\n"
         ),
     })
+}
+
+/// Ends the keepers of a service whose supervisor was killed: they would wait for its next start.
+fn end_what_is_left(dir: &std::path::Path, arguments: &Arguments) -> Result<(), Error> {
+    if let Some(state) = State::read(dir).filter(State::is_here) {
+        // Its servers end when they notice that it is gone.
+        wait_for_processes(&state)?;
+    }
+    let ended = end_keepers(dir);
+    if ended == 0 {
+        return Err(none_there(dir));
+    }
+    let dir = dir.display();
+    if arguments.json {
+        let freed = json!({ "stopped": null, "keepers_ended": ended });
+        return output::print(&format!("{freed}\n"));
+    }
+    output::print(&format!(
+        "no service ran in {dir}; the memory that {} kept for its next start is free\n",
+        counted(ended as u64, "keeper", "keepers")
+    ))
 }
 
 /// How far the end of a service could be seen.

@@ -9,8 +9,9 @@ use console::notation::size_argument;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
 use wire::url::Endpoint;
 
@@ -32,6 +33,27 @@ enum Role {
     Meta(Meta),
     /// An I/O server: keeps subfiles in memory or on disks
     Io(Io),
+    /// A keeper: holds the memory of an I/O server between the death of its process and its next start
+    Keeper(KeeperArguments),
+}
+
+/// Arguments of `pario serve keeper`.
+#[derive(Args)]
+#[command(after_help = "\
+I/O servers start their keeper by themselves; nobody else has to. It prints `ready` when it listens at
+DIR/keeper.sock, serves processes of its own user, one server at a time, and ends when its server ends in
+order, when none has come for the time of --patience, or when its directory is gone.
+
+Example:
+  pario serve keeper --dir .pario/memory-0")]
+struct KeeperArguments {
+    /// The directory of the I/O server: the one of --state, or its first disk
+    #[arg(long, value_name = "DIR")]
+    dir: PathBuf,
+
+    /// How long it waits for the next start of the server, in seconds
+    #[arg(long, value_name = "N", default_value_t = keeper::PATIENCE.as_secs())]
+    patience: u64,
 }
 
 /// Arguments of `pario serve meta`.
@@ -72,7 +94,8 @@ struct Meta {
 #[derive(Args)]
 #[command(after_help = "\
 Prints `listening on URL` when it takes part in the service. SIGTERM and SIGINT end it after what
-is in its memory has been written to its disks.
+is in its memory has been written to its disks. With --memory and --state a process that dies in any other
+way leaves its memory with a keeper (`pario serve keeper`), and the next start goes on with it.
 
 Examples:
   pario serve io --meta tcp:node1:4711 --listen tcp:node2:0 --disk /data/pario \\
@@ -99,9 +122,13 @@ struct Io {
     #[arg(long, value_name = "DIR")]
     disk: Vec<PathBuf>,
 
-    /// With --disk memory for what is in use [default: 256MiB]; else keep bytes in memory, so much at most
+    /// With --disk memory for what is in use [default: an eighth of the host's, 64MiB at least]; else keep bytes in memory, so much at most
     #[arg(long, value_name = "SIZE", value_parser = size_argument)]
     memory: Option<u64>,
+
+    /// When a write is answered, with --disk: when its bytes are in memory, or in the data file
+    #[arg(long, value_enum, value_name = "WHEN", requires = "disk")]
+    writes: Option<Writes>,
 
     /// Keep the number of the server here, and a copy of the list of its disks, so that it has them again after a restart [default: on each of its disks]
     #[arg(long, value_name = "DIR")]
@@ -131,12 +158,36 @@ struct Io {
     #[arg(long, value_name = "SIZE", value_parser = size_argument)]
     message: Option<u64>,
 
+    /// Let what is in memory die with this process; otherwise a server with --memory and --state, or with --disk and --writes behind,
+    /// leaves it with a keeper, from which the next start has it
+    #[arg(long)]
+    no_keeper: bool,
+
     /// How far this server is from the clients, in any unit; nearer ones are preferred
     #[arg(long, value_name = "N", default_value_t = 0)]
     distance: u64,
 
     #[command(flatten)]
     shared: SharedArguments,
+}
+
+/// When a server on disks answers a write. `sync` makes bytes durable either way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Writes {
+    /// When the bytes are in its memory; they are written back later, at a sync at the latest
+    Behind,
+    /// When the bytes are in the data file
+    Through,
+}
+
+impl Writes {
+    /// As it stands on a command line.
+    pub(crate) fn word(self) -> &'static str {
+        match self {
+            Writes::Behind => "behind",
+            Writes::Through => "through",
+        }
+    }
 }
 
 #[derive(Args)]
@@ -164,6 +215,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let shared = match &arguments.role {
         Role::Meta(meta) => &meta.shared,
         Role::Io(io) => &io.shared,
+        Role::Keeper(keeper) => return keeper.serve(),
     };
     signals::block()?;
     if let Some(supervisor) = shared.supervised_by
@@ -174,6 +226,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let outcome = match &arguments.role {
         Role::Meta(meta) => meta.serve(),
         Role::Io(io) => io.serve(),
+        Role::Keeper(_) => unreachable!("served above"),
     };
     match outcome {
         // The supervisor says it in its own words.
@@ -217,6 +270,23 @@ impl Meta {
     }
 }
 
+impl KeeperArguments {
+    /// Says why it cannot where the server that started it reads: what goes to standard error may be read by nobody.
+    fn serve(&self) -> Result<(), Error> {
+        match keeper::run(&self.dir, Duration::from_secs(self.patience)) {
+            Ok(()) => Ok(()),
+            Err(error) => {
+                output::print(&format!(
+                    "{}--dir: {}: {error}\n",
+                    keeper::FAILED,
+                    self.dir.display()
+                ))?;
+                Err(ReportedFailure.into())
+            }
+        }
+    }
+}
+
 impl Io {
     fn serve(&self) -> Result<(), Error> {
         let listen = match &self.listen {
@@ -237,7 +307,7 @@ impl Io {
             ([], Some(limit_bytes)) => ioserver::StoreOptions::Memory { limit_bytes },
             (dirs, memory) => ioserver::StoreOptions::Disk {
                 dirs: dirs.to_vec(),
-                memory_limit_bytes: memory.unwrap_or(DISK_MEMORY),
+                memory_limit_bytes: memory.unwrap_or_else(|| disk_memory(host_memory() / 8)),
             },
         };
         let options = ioserver::Options::new(meta, listen, store);
@@ -247,7 +317,11 @@ impl Io {
         options.state_dir = self.state.clone();
         options.forget_disks = self.forget_disk.clone();
         options.distance = self.distance;
+        options.keeper = self.keeper()?;
         options.disk_bytes_per_s = self.disk_rate;
+        if let Some(writes) = self.writes {
+            options.write_through = writes == Writes::Through;
+        }
         let set = |field: &mut u64, given: Option<u64>| {
             if let Some(bytes) = given {
                 *field = bytes;
@@ -265,12 +339,47 @@ impl Io {
             tracing::warn!(server, "{missing}; what is on it is refused until then");
         }
         self.shared.say_listening(&[server.endpoint().clone()])?;
-        let was_told = tell_of_signals(&server.server().to_string(), server.stopper())?;
+        // The kernel says so with this signal, before the whole supervisor is gone.
+        let is_left = Arc::new(AtomicBool::new(false));
+        let heard = Arc::clone(&is_left);
+        let heed = move |signal| {
+            if signal == worker::DEATH_OF_SUPERVISOR {
+                heard.store(true, Ordering::SeqCst);
+            }
+        };
+        let name = server.server().to_string();
+        let was_told = tell_of_signals_and(&name, server.stopper(), heed)?;
         server.wait();
-        server.stop();
+        let is_left = self.shared.supervised_by.is_some() && is_left.load(Ordering::SeqCst);
+        match was_told.load(Ordering::SeqCst) && (is_left || self.shared.is_orphan()) {
+            // Nobody has asked for the end of the service.
+            true => server.leave(),
+            false => server.stop(),
+        }
         self.shared.say_asked(&was_told)
     }
+
+    /// The keeper of its memory, in its directory.
+    fn keeper(&self) -> Result<Option<ioserver::KeeperOptions>, Error> {
+        let dir = match (&self.state, &self.disk[..]) {
+            _ if self.no_keeper => return Ok(None),
+            // Of a server on disks the first, which has a place for it as long as it has data files.
+            (Some(dir), _) | (None, [dir, ..]) => dir.clone(),
+            (None, []) => return Ok(None),
+        };
+        Ok(Some(ioserver::KeeperOptions {
+            dir,
+            program: std::env::current_exe()
+                .map_err(|e| format!("cannot find the program that is running: {e}"))?,
+            arguments: vec!["serve".into(), "keeper".into()],
+            patience: keeper::PATIENCE,
+            held_wait: HELD_WAIT,
+        }))
+    }
 }
+
+/// How long a server waits for the end of the process before it, which is being killed.
+const HELD_WAIT: Duration = Duration::from_secs(10);
 
 /// A server has a descriptor per connection and per data file that is open; the usual limit is made
 /// for programs that have few. A limit that cannot be raised is told where it is reached.
@@ -281,10 +390,26 @@ pub(crate) fn raise_open_files() {
     let _ = setrlimit(Resource::Nofile, limit);
 }
 
-/// Memory of a disk server unless told otherwise.
-pub(crate) const DISK_MEMORY: u64 = 256 << 20;
+/// Memory of a disk server unless told otherwise, of a share of the host. What is not used is not taken.
+pub(crate) fn disk_memory(share_bytes: u64) -> u64 {
+    (share_bytes >> 20 << 20).max(64 << 20)
+}
+
+/// The memory of this host.
+pub(crate) fn host_memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
+    let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    kibibytes.map_or(1 << 30, |n| n << 10)
+}
 
 impl SharedArguments {
+    /// Whether the supervisor that started this process is dead.
+    fn is_orphan(&self) -> bool {
+        self.supervised_by
+            .is_some_and(|supervisor| !worker::is_child_of(supervisor))
+    }
+
     fn say_listening(&self, endpoints: &[Endpoint]) -> Result<(), Error> {
         let mut text = String::new();
         for endpoint in endpoints {
@@ -311,10 +436,20 @@ impl SharedArguments {
 
 /// Ends the server when a signal says so; the answer says whether one has come.
 fn tell_of_signals(name: &str, stop: impl Fn() + Send + 'static) -> Result<Arc<AtomicBool>, Error> {
+    tell_of_signals_and(name, stop, |_| {})
+}
+
+/// Does so, and calls `heed` with each of them before.
+fn tell_of_signals_and(
+    name: &str,
+    stop: impl Fn() + Send + 'static,
+    heed: impl Fn(&'static str) + Send + 'static,
+) -> Result<Arc<AtomicBool>, Error> {
     let name = name.to_owned();
     let was_told = Arc::new(AtomicBool::new(false));
     let told = Arc::clone(&was_told);
     signals::watch(move |signal| {
+        heed(signal);
         told.store(true, Ordering::SeqCst);
         tracing::info!(name, "{signal}, ending");
         stop();

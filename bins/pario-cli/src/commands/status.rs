@@ -191,6 +191,9 @@ impl Status {
             if let Some(memory) = server.memory() {
                 let _ = writeln!(text, "server {} memory: {memory}", server.member.server.0);
             }
+            if let Some(kept) = server.kept() {
+                let _ = writeln!(text, "server {} memory: {kept}", server.member.server.0);
+            }
             if let Some(cache) = server.cache() {
                 let _ = writeln!(text, "server {} cache: {cache}", server.member.server.0);
             }
@@ -369,6 +372,22 @@ impl Server {
             bytes(self.counter("ready_bytes")?),
             bytes(self.counter("reserve_bytes")?),
         ))
+    }
+
+    /// Whether memory that is all there is outlives the process, and what became of that of the one before.
+    fn kept(&self) -> Option<&'static str> {
+        if self.member.store != StoreKind::Memory || self.counters.is_none() {
+            return None;
+        }
+        let before = |name: &str| self.counter(name) == Some(1);
+        Some(match self.counter("memory_is_kept")? {
+            0 => "is not kept at the moment; a death of the server loses it",
+            _ if before("memory_was_given_up") => {
+                "is kept; that of the process before could not be adopted and is lost"
+            }
+            _ if before("memory_was_adopted") => "is kept, and is that of the process before",
+            _ => "is kept should the server die",
+        })
     }
 
     /// What the cache of a disk server has done, once anybody has read from it.

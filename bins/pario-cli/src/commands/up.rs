@@ -4,7 +4,7 @@
 //! foreground learns what became of the supervisor it left behind.
 
 use console::notation::size_argument;
-use std::fs::{self, OpenOptions};
+use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
@@ -44,7 +44,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=512))]
     servers: Option<u16>,
 
-    /// Where bytes are kept; those in memory are gone when their server ends
+    /// Where bytes are kept; those in memory are gone when the service ends
     #[arg(long, value_enum, default_value_t = Store::Disk)]
     store: Store,
 
@@ -56,9 +56,13 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "URL", value_parser = addresses::parse)]
     listen: Option<Endpoint>,
 
-    /// Memory of each I/O server [default: on disk 256MiB; in memory half of the host's, shared evenly]
+    /// Memory of each I/O server [default: a quarter of the host's, in memory half of it, shared evenly]
     #[arg(long, value_name = "SIZE", value_parser = size_argument)]
     memory: Option<u64>,
+
+    /// When a write to a disk is answered: when its bytes are in the memory of the server, or in the data file
+    #[arg(long, value_enum, value_name = "WHEN")]
+    writes: Option<serve::Writes>,
 
     #[command(flatten)]
     keys: KeyArguments,
@@ -154,8 +158,8 @@ impl Arguments {
         let servers = asked.max(found);
         let memory = match (self.memory, on_disk) {
             (Some(bytes), _) => bytes,
-            (None, true) => serve::DISK_MEMORY,
-            (None, false) => (host_memory() / 2 / servers as u64).max(64 << 20),
+            (None, true) => serve::disk_memory(serve::host_memory() / 4 / servers as u64),
+            (None, false) => (serve::host_memory() / 2 / servers as u64).max(64 << 20),
         };
         let listen = self.listen.clone().unwrap_or_else(|| addresses::meta(dir));
         let listen = addresses::checked(listen)?;
@@ -180,6 +184,7 @@ impl Arguments {
             on_disk,
             servers,
             memory,
+            writes: self.writes.filter(|_| on_disk),
             keys,
             trust: self.trust.clone(),
             lease: self.lease,
@@ -191,13 +196,6 @@ impl Arguments {
 /// One server per processor, a few at most.
 fn unasked() -> usize {
     std::thread::available_parallelism().map_or(1, |n| n.get().min(MOST_UNASKED))
-}
-
-fn host_memory() -> u64 {
-    let text = fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"));
-    let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
-    kibibytes.map_or(1 << 30, |n| n << 10)
 }
 
 fn make_directory(dir: &Path) -> Result<PathBuf, Error> {
@@ -244,7 +242,7 @@ fn greeting(state: &State) -> String {
         "# service at {}: {servers}, bytes {}\nexport PARIO_URL={}\n",
         state.url,
         match state.store.as_str() {
-            "memory" => "in memory (gone when their server ends)",
+            "memory" => "in memory (gone when the service ends)",
             _ => "on disk",
         },
         quoted(&state.url.to_string())
@@ -296,6 +294,9 @@ fn detach(arguments: &Arguments) -> Result<(), Error> {
     }
     if let Some(memory) = arguments.memory {
         command.arg("--memory").arg(ByteSize(memory).to_string());
+    }
+    if let Some(writes) = arguments.writes {
+        command.args(["--writes", writes.word()]);
     }
     command.args(arguments.keys.arguments());
     command.args(arguments.trust.arguments());

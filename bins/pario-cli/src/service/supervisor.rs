@@ -25,6 +25,7 @@ use super::{addresses, log, signals};
 use crate::commands::Error;
 use crate::commands::keys::{KeyArguments, LeaseArguments, TrustArguments};
 use crate::commands::limits::Limits;
+use crate::commands::serve::Writes;
 use console::process::Process;
 
 /// All servers have to be there within this time.
@@ -51,6 +52,8 @@ pub(crate) struct Plan {
     pub(crate) servers: usize,
     /// Memory of each I/O server.
     pub(crate) memory: u64,
+    /// When writes to a disk are answered, if not as usual.
+    pub(crate) writes: Option<Writes>,
     /// Files with secrets.
     pub(crate) keys: KeyArguments,
     /// Who is believed beyond this host.
@@ -228,6 +231,9 @@ impl Supervisor {
                 command
                     .arg("--memory")
                     .arg(ByteSize(plan.memory).to_string());
+                if let Some(writes) = plan.writes {
+                    command.args(["--writes", writes.word()]);
+                }
             }
         }
         command.arg("--listen").arg(seat.endpoint.to_string());
@@ -241,7 +247,7 @@ impl Supervisor {
     fn kept_dir(&self, index: usize) -> PathBuf {
         match self.plan.on_disk {
             true => disk_dir(&self.plan.dir, index),
-            false => self.plan.dir.join(format!("memory-{index}")),
+            false => memory_dir(&self.plan.dir, index),
         }
     }
 
@@ -372,7 +378,10 @@ impl Supervisor {
             return None;
         }
         let lost = match role {
-            Role::Io(_) if !self.plan.on_disk => "; the bytes in its memory are lost",
+            Role::Io(index) if !self.plan.on_disk => match keeper::look(&self.kept_dir(index)) {
+                Ok(_) => "; its keeper has its memory",
+                Err(_) => "; the bytes in its memory are lost",
+            },
             _ => "",
         };
         let seat = &mut self.seats[index];
@@ -415,6 +424,8 @@ impl Supervisor {
         let begun = Instant::now();
         let io: Vec<Role> = self.seats.iter().skip(1).map(|s| s.role).collect();
         self.stop_these(&io, FLUSH, begun);
+        // Of servers that were dead, or had to be killed.
+        end_keepers(&self.plan.dir);
         self.stop_these(&[Role::Meta], FAREWELL, begun);
     }
 
@@ -507,6 +518,19 @@ impl Seat {
 /// Where a disk server keeps its subfiles; the same as without a service.
 pub(crate) fn disk_dir(dir: &Path, index: usize) -> PathBuf {
     dir.join(format!("io-{index}"))
+}
+
+/// Where a server in memory keeps its number, and its keeper.
+fn memory_dir(dir: &Path, index: usize) -> PathBuf {
+    dir.join(format!("memory-{index}"))
+}
+
+/// Ends the keepers of servers that are dead; how many there were. What they kept is gone.
+pub(crate) fn end_keepers(dir: &Path) -> usize {
+    let dirs = (0..)
+        .map(|index| memory_dir(dir, index))
+        .take_while(|dir| dir.is_dir());
+    dirs.filter(|dir| keeper::end(dir).is_ok()).count()
 }
 
 /// Disk servers that have kept something in a directory.

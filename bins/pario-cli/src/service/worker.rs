@@ -174,10 +174,19 @@ pub(crate) fn ending(status: Option<ExitStatus>) -> String {
     }
 }
 
+/// The signal that a worker gets when its supervisor dies. It comes with the thread that started the worker, when the rest of the
+/// process may still be there; so it is another one than that of an orderly end.
+pub(crate) const DEATH_OF_SUPERVISOR: &str = "SIGHUP";
+
 /// Ties this process to the supervisor that started it: when that dies, this one is asked to end.
 /// False if it is dead already.
 pub(crate) fn follow(supervisor: u32) -> bool {
-    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::TERM));
+    let _ = rustix::process::set_parent_process_death_signal(Some(Signal::HUP));
+    is_child_of(supervisor)
+}
+
+/// Whether the process that started this one is that supervisor, and lives.
+pub(crate) fn is_child_of(supervisor: u32) -> bool {
     let parent = rustix::process::getppid().map(|pid| pid.as_raw_nonzero().get());
     parent == i32::try_from(supervisor).ok()
 }

@@ -238,8 +238,19 @@ fn lost_bytes_are_shown_and_can_be_stored_again() {
     let state = fs::read_to_string(service.dir.join("service/service.json")).expect("there");
     let state: serde_json::Value = serde_json::from_str(&state).expect("JSON");
     let pid = state["servers"][1]["pid"].as_i64().expect("a number") as i32;
-    let pid = rustix::process::Pid::from_raw(pid).expect("a process");
-    rustix::process::kill_process(pid, rustix::process::Signal::KILL).expect("killed");
+    let signal = |pid: i32, signal| {
+        let pid = rustix::process::Pid::from_raw(pid).expect("a process");
+        rustix::process::kill_process(pid, signal).expect("there");
+    };
+    // With its keeper, which has its memory; it would start another one.
+    signal(pid, rustix::process::Signal::STOP);
+    let look = || keeper::look(&service.dir.join("service/memory-1"));
+    let keeper = look().expect("a keeper");
+    signal(keeper.process as i32, rustix::process::Signal::KILL);
+    while look().is_ok() {
+        std::thread::yield_now();
+    }
+    signal(pid, rustix::process::Signal::KILL);
 
     // The service notices by itself, and starts another.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);

@@ -78,7 +78,17 @@ fn bytes_lost_with_a_memory_server_are_named() {
     let (_meta, url) = scratch.serve(&["meta", "--dir", "meta"]);
     let serve_io = || {
         scratch
-            .serve(&["io", "--meta", &url, "--memory", "64MiB", "--state", "s"])
+            .serve(&[
+                // Without one its memory is gone with its process.
+                "io",
+                "--no-keeper",
+                "--meta",
+                &url,
+                "--memory",
+                "64MiB",
+                "--state",
+                "s",
+            ])
             .0
     };
     let mut io: Foreground = serve_io();

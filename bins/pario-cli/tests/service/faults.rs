@@ -31,19 +31,112 @@ fn io_server_that_was_killed_is_started_again() {
     assert_eq!(after["server"], before["server"], "it has its number again");
     assert_eq!(after["address"], before["address"]);
     assert_eq!(
-        after["kept_since"], after["incarnation"],
-        "its bytes are gone"
+        after["kept_since"], before["kept_since"],
+        "its memory is that of the process before"
     );
     let log = wait_until("the log says so", || {
         let log = read_to_end(&scratch.path(".pario/log"));
         log.contains("serves again").then_some(log)
     });
     assert!(
-        log.contains("was killed by SIGKILL; the bytes in its memory are lost"),
+        log.contains("was killed by SIGKILL; its keeper has its memory"),
         "{log}"
     );
     assert_ne!(state(&scratch)["servers"][0]["pid"], victim);
     scratch.text(&["down"]);
+}
+
+/// The keepers of a service with two servers in memory.
+fn keepers(scratch: &Scratch) -> Vec<u64> {
+    let of = |index: usize| keeper::look(&scratch.path(&format!(".pario/memory-{index}"))).ok();
+    let found = (0..2).filter_map(of);
+    found.map(|glance| u64::from(glance.process)).collect()
+}
+
+const IN_MEMORY: [&str; 6] = ["--servers", "2", "--store", "memory", "--memory", "64MiB"];
+
+fn put(scratch: &Scratch) {
+    let text = "bytes in memory\n".repeat(20_000);
+    std::fs::write(scratch.path("text"), text).expect("written");
+    scratch.text(&["put", "text", "/text", "--layout", "striped(4KiB) over 2"]);
+}
+
+#[track_caller]
+fn compare(scratch: &Scratch) {
+    scratch.text(&["get", "/text", "again"]);
+    let read = |name: &str| read_to_end(&scratch.path(name));
+    assert!(read("again") == read("text"), "other bytes");
+    std::fs::remove_file(scratch.path("again")).expect("removed");
+}
+
+#[test]
+fn memory_outlives_all_processes_of_a_service_but_not_its_orderly_end() {
+    let scratch = Scratch::new("tree");
+    let up = scratch.up(&IN_MEMORY);
+    put(&scratch);
+    let kept = keepers(&scratch);
+    assert_eq!(kept.len(), 2);
+    // The supervisor first: nobody starts anything again.
+    for pid in pids(&up) {
+        signal(pid, Signal::SIGKILL);
+    }
+    wait_until("all processes are gone", || {
+        (!pids(&up).iter().any(|&pid| is_running(pid))).then_some(())
+    });
+    let up = scratch.up(&IN_MEMORY);
+    assert_eq!(keepers(&scratch), kept, "the same keepers");
+    compare(&scratch);
+    let status = scratch.text(&["status"]);
+    assert!(status.contains("is that of the process before"), "{status}");
+    // Of the supervisor alone: its servers end by themselves, in order, and leave the memory.
+    signal(pids(&up)[0], Signal::SIGKILL);
+    wait_until("all processes are gone", || {
+        (!pids(&up).iter().any(|&pid| is_running(pid))).then_some(())
+    });
+    assert_eq!(keepers(&scratch), kept);
+    scratch.up(&IN_MEMORY);
+    compare(&scratch);
+    scratch.text(&["down"]);
+    wait_until("no keeper is left", || {
+        (!kept.iter().any(|&pid| is_running(pid))).then_some(())
+    });
+}
+
+#[test]
+fn down_leaves_no_keeper_of_a_server_or_a_supervisor_that_is_dead() {
+    let scratch = Scratch::new("left");
+    let up = scratch.up(&IN_MEMORY);
+    put(&scratch);
+    let kept = keepers(&scratch);
+    let processes = pids(&up);
+    signal(processes[0], Signal::SIGKILL);
+    wait_until("the supervisor is gone", || {
+        (!is_running(processes[0])).then_some(())
+    });
+    // It waits for the servers, which are about to end.
+    let said = scratch.text(&["down"]);
+    assert!(said.contains("2 keepers"), "{said}");
+    let gone = || (!kept.iter().any(|&pid| is_running(pid))).then_some(());
+    wait_until("no keeper is left", gone);
+    let errors = scratch.refused(&["down"]);
+    assert!(errors.contains("no service runs in .pario"), "{errors}");
+    // A server that dies again and again is dead when the service ends.
+    let up = scratch.up(&IN_MEMORY);
+    let kept = keepers(&scratch);
+    let (dir, aside) = (scratch.path(".pario/memory-0"), scratch.path("aside"));
+    std::fs::rename(&dir, &aside).expect("moved");
+    std::fs::write(&dir, "no directory").expect("written");
+    let victim = up["servers"][0]["pid"].as_u64().expect("a process");
+    signal(victim, Signal::SIGKILL);
+    wait_until("it has died often", || {
+        (deaths(&state(&scratch), "I/O server process 0") >= 4).then_some(())
+    });
+    std::fs::remove_file(&dir).expect("removed");
+    std::fs::rename(&aside, &dir).expect("moved back");
+    scratch.text(&["down"]);
+    wait_until("no keeper is left", || {
+        (!kept.iter().any(|&pid| is_running(pid))).then_some(())
+    });
 }
 
 #[test]

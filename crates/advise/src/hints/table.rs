@@ -211,6 +211,18 @@ pub const TABLE: &[HintMeaning] = &[
         "the view that will be set next",
     ),
     of_handle(
+        "write_behind",
+        Administration,
+        Switch,
+        "whether short writes that go by message are collected until sync, close or a read",
+    ),
+    of_handle(
+        "write_behind_bytes",
+        Administration,
+        Number(0),
+        "bytes that a handle collects, 4 MiB",
+    ),
+    of_handle(
         "message_bytes",
         Administration,
         Number(4096),

@@ -60,6 +60,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "NAME,...", value_delimiter = ',', default_values = ["openmpi", "mpich", "client"])]
     interfaces: Vec<Interface>,
 
+    /// When servers on disks answer a write
+    #[arg(long, value_name = "WHEN", default_value = "behind", value_parser = ["behind", "through"])]
+    writes: String,
+
     /// I/O servers [default: as many as processors, 4 at most]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=64))]
     servers: Option<u64>,
@@ -178,7 +182,12 @@ pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error>
             continue;
         }
         let most = cells.iter().map(Cell::bytes).max().unwrap_or(inside);
-        let site = Site::start(&wanted(store, servers, 2 * most), None)?;
+        let mut wanted = wanted(store, servers, 2 * most);
+        if store == Store::Disk {
+            let writes = ["--writes".to_owned(), arguments.writes.clone()];
+            wanted.options.extend(writes);
+        }
+        let site = Site::start(&wanted, None)?;
         let on_disk = site.scratch("own");
         std::fs::create_dir_all(&on_disk)?;
         let place = Place {

@@ -535,6 +535,7 @@ impl File {
     /// Reads a range for the buffer; how many bytes came.
     pub(crate) fn fetch_now(&self, offset: u64, into: &mut [u8]) -> Result<usize> {
         self.check_right(Rights::READ)?;
+        self.send_behind();
         let _gate = self.beside();
         let seen = self.views.current();
         let how = How {

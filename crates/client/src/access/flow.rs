@@ -19,7 +19,9 @@ use std::time::Instant;
 use kernels::{Share, SharedBytesMut};
 use layout::{FileSpan, ViewOffset};
 use wire::Status;
-use wire::message::access::{ANNOUNCED, Access, DATA, GO, GROW, NEWER, READ, WRITE};
+use wire::message::access::{
+    ANNOUNCED, Access, COUNTED, DATA, GO, GROW, GROWS, NEWER, READ, WRITE,
+};
 use wire::message::mapping::Upcoming;
 use wire::message::{self, Refusal};
 
@@ -32,6 +34,10 @@ use crate::access::work::Lot;
 use crate::error::Trouble;
 use crate::transport::pipe::{Cursor, Piece, Pipe, Wait};
 use plan::access::Part;
+
+/// Longer writes that grow a file tell its owner: that costs little beside their bytes, and then nobody who asks for the size depends on
+/// the servers that took them.
+const COUNTED_BYTES: u64 = 64 << 10;
 
 /// Runs shorter than this are packed when there are several: a copy is cheaper than a call.
 const DIRECT_BYTES: usize = 4096;
@@ -108,6 +114,8 @@ pub(super) struct Flow {
     count: usize,
     /// The verifier of bytes that the server has taken; 0 if it has taken none.
     pub(super) verifier: u64,
+    /// Whether the owner of the file counts all bytes that the server has taken, without being told.
+    pub(super) is_counted: bool,
     pub(super) failure: Option<Trouble>,
     /// Nothing more is sent, because another server has a newer layout.
     is_halted: bool,
@@ -130,6 +138,7 @@ impl Flow {
         self.unsent = self.phases.bytes;
         self.count = 0;
         self.verifier = 0;
+        self.is_counted = true;
         self.failure = None;
         self.is_halted = false;
         self.is_newer = false;
@@ -271,8 +280,11 @@ impl Flow {
             flags |= ANNOUNCED;
         }
         let tells_end = terms.attempt.growth == Growth::AtOwner;
-        if tells_end {
-            flags |= GROW;
+        match terms.attempt.growth {
+            Growth::Inside => {}
+            Growth::AtOwner => flags |= GROW,
+            Growth::Elsewhere if terms.attempt.len <= COUNTED_BYTES => flags |= GROWS,
+            Growth::Elsewhere => {}
         }
         let access = Access {
             view: seen.number,
@@ -378,6 +390,7 @@ impl Flow {
             if memory.is_write() {
                 // All answers come over one connection, so from one start of the server.
                 self.verifier = done.verifier;
+                self.is_counted &= header.flags & COUNTED != 0;
             }
             self.is_newer |= header.flags & NEWER != 0;
             m.state = State::Payload;

@@ -89,6 +89,8 @@ pub(super) struct ByMessage {
     envelope: Envelope,
     /// What the last attempt was planned with: layout, epoch, bytes.
     planned: Option<(Arc<Plan>, u64, u64)>,
+    /// Whether the owner of the file counts all bytes that servers have taken, without being told.
+    is_counted: bool,
 }
 
 impl ByMessage {
@@ -98,6 +100,7 @@ impl ByMessage {
             patience: handle.session.patience(),
             envelope: Envelope::Parts,
             planned: None,
+            is_counted: true,
         }
     }
 
@@ -154,6 +157,8 @@ impl Way for ByMessage {
             rendezvous_bytes,
         };
         let done = handle.go_by_message(lane, &terms, &mut run, &mut self.patience, phases);
+        let (lots, MessageWork { flows, .. }) = lane.work.lots_and_message();
+        self.is_counted &= flows[..lots.len()].iter().all(|flow| flow.is_counted);
         match done {
             Err(error) if attempt.is_write() && attempt.how.reserved_epoch.is_none() => {
                 Err(handle.settle(lane, attempt, error))
@@ -163,7 +168,7 @@ impl Way for ByMessage {
     }
 
     fn has_told(&self, growth: Growth) -> bool {
-        growth == Growth::AtOwner
+        growth == Growth::AtOwner || self.is_counted
     }
 }
 
@@ -254,7 +259,7 @@ impl Handle {
         failed: &[usize],
     ) -> Result<Outcome> {
         let Attempt { plan, seen, lo, .. } = terms.attempt;
-        let is_reserved = terms.attempt.how.reserved_epoch.is_some();
+        let has_epoch = terms.attempt.how.fixed_epoch().is_some();
         let used = lane.work.lots().len();
         let MessageWork {
             flows, progress, ..
@@ -270,8 +275,8 @@ impl Handle {
             let place = lane.work.lots()[i].place;
             let flow = &mut lane.work.message.flows[i];
             let trouble = flow.failure.take().expect("it failed");
-            if is_reserved && matches!(&trouble, Trouble::Refused(Status::StaleEpoch, _)) {
-                // The place is void; another has to be reserved.
+            if has_epoch && matches!(&trouble, Trouble::Refused(Status::StaleEpoch, _)) {
+                // The place is void; another has to be reserved. What was collected for it is not written.
                 errors.insert(0, (i, trouble.into_error(Some(ServerId(place.server)), "")));
                 continue;
             }

@@ -26,6 +26,7 @@
 //! Left to others: the order of bytes (`plan::access`), views, sizes and repairs (`file`).
 
 pub(crate) mod ahead;
+pub(crate) mod behind;
 pub(crate) mod direct;
 mod envelope;
 mod flow;
@@ -151,6 +152,9 @@ impl File {
         self.check_right(direction.right())?;
         memory.check_overlap()?;
         let appends = direction.is_write() && self.identity.is_append;
+        if !direction.is_write() || appends {
+            self.send_behind();
+        }
         let reads_ahead = !direction.is_write() && self.ahead.is_on();
         let Some(run) = memory.run() else {
             // What is short, goes to one place behind the end or comes from a buffer goes in one piece.
@@ -161,12 +165,22 @@ impl File {
                 len if appends || reads_ahead => {
                     self.access_as_run(offset, &mut memory, &mut vec![0; len])
                 }
-                _ => self.access_now(offset, &mut memory),
+                _ => {
+                    self.send_behind();
+                    self.access_now(offset, &mut memory)
+                }
             };
         };
         if appends {
             let len = run.len();
             return self.append_run(run.to_send()).map(|_| len);
+        }
+        if let Run::From(from) = run {
+            let len = from.len();
+            if self.write_behind(offset, from)? {
+                return Ok(len);
+            }
+            return self.access_now(offset, &mut memory);
         }
         if let (true, Run::Into(into)) = (reads_ahead, run) {
             let len = into.len();

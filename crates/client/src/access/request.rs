@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use layout::FileSpan;
+use wire::Status;
 use wire::message::file::SizeIs;
 
 use crate::access::direct::transfer::Directly;
@@ -26,7 +27,7 @@ use crate::access::message::ByMessage;
 use crate::access::phases::Phases;
 use crate::access::plan::Plan;
 use crate::access::{access_packed, file_range};
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::file::handle::Handle;
 use crate::file::view::HandleView;
 use crate::session::lane::Lane;
@@ -38,7 +39,9 @@ pub(crate) struct How {
     pub(crate) lease: u64,
     /// The write goes to a place that was reserved in this epoch, and grows nothing by itself.
     pub(crate) reserved_epoch: Option<u64>,
-    /// It is for the buffer of the handle, and no access of the program.
+    /// The bytes were collected in this epoch: in another one they are refused, not repeated.
+    pub(crate) taken_epoch: Option<u64>,
+    /// It is for a buffer of the handle, and no access of the program.
     pub(crate) is_ahead: bool,
 }
 
@@ -50,6 +53,13 @@ pub(crate) struct Request<'a> {
     /// As many bytes, and which way they move.
     memory: Memory<'a>,
     how: How,
+}
+
+impl How {
+    /// The epoch that the bytes belong to, if they do not belong to whichever there is.
+    pub(super) fn fixed_epoch(&self) -> Option<u64> {
+        self.reserved_epoch.or(self.taken_epoch)
+    }
 }
 
 impl<'a> Request<'a> {
@@ -74,7 +84,7 @@ pub(super) enum Growth {
     Inside,
     /// It ends beyond the known size, and all its bytes are at the owner of the file: a message tells it at once.
     AtOwner,
-    /// It ends beyond the known size, and the owner has to be told when it is done.
+    /// It ends beyond the known size; the owner has to be told when it is done, unless it asks the servers that have its bytes.
     Elsewhere,
 }
 
@@ -289,7 +299,7 @@ impl Handle {
             lo: at,
             len,
             file,
-            epoch: how.reserved_epoch.unwrap_or(size.epoch),
+            epoch: how.fixed_epoch().unwrap_or(size.epoch),
             size: size.size,
             direction,
             growth,
@@ -307,7 +317,16 @@ impl Handle {
             return Ok(true);
         }
         if !way.has_told(attempt.growth) && !self.grow(lane, seen, epoch, file.end.0)? {
-            return Ok(false);
+            return match attempt.how.taken_epoch {
+                None => Ok(false),
+                Some(_) => Err(Error::Refused {
+                    status: Status::StaleEpoch,
+                    text:
+                        "the file was truncated after these bytes were collected; write them again"
+                            .into(),
+                    server: None,
+                }),
+            };
         }
         self.known.grown(epoch, file.end.0);
         Ok(true)

@@ -20,7 +20,15 @@ const MEETING: Duration = Duration::from_secs(60);
 
 #[derive(Debug)]
 struct Host {
-    assembly: Assembly,
+    assembly: Arc<Assembly>,
+}
+
+impl Host {
+    fn team(assembly: Assembly) -> Team {
+        let assembly = Arc::new(assembly);
+        let lanes = assembly.has_lanes().then(|| assembly.clone());
+        Team::with_lanes(Arc::new(Host { assembly }), lanes)
+    }
 }
 
 fn refused(error: std::io::Error) -> Error {
@@ -31,7 +39,7 @@ fn refused(error: std::io::Error) -> Error {
     }
 }
 
-fn apart(apart: Apart) -> Error {
+pub(crate) fn apart(apart: Apart) -> Error {
     match apart {
         Apart::Left(rank) => absent(rank, "has ended"),
         Apart::Died(rank) => absent(rank, "has died"),
@@ -97,19 +105,19 @@ impl Team {
     /// [attach](Team::host_attach) with the name; then all [meet](Team::meet).
     pub fn host_create(size: usize) -> Result<(Team, String)> {
         let (assembly, name) = Assembly::create(size).map_err(refused)?;
-        Ok((Team::of(Arc::new(Host { assembly })), name))
+        Ok((Host::team(assembly), name))
     }
 
-    /// A team of this host with room for much at a time, whose members exchange data: some 16 MiB of memory.
-    pub fn host_create_roomy(size: usize) -> Result<(Team, String)> {
-        let (assembly, name) = Assembly::create_roomy(size).map_err(refused)?;
-        Ok((Team::of(Arc::new(Host { assembly })), name))
+    /// A team of this host whose members redistribute data: some 16 MiB of memory more.
+    pub fn host_create_for_data(size: usize) -> Result<(Team, String)> {
+        let (assembly, name) = Assembly::create_with_lanes(size).map_err(refused)?;
+        Ok((Host::team(assembly), name))
     }
 
     /// Is a member of the team that rank 0 has made. Waits for nobody. Once all have met, members wait for
     /// each other for as long as all of them live.
     pub fn host_attach(name: &str, rank: usize, size: usize) -> Result<Team> {
         let assembly = Assembly::attach(name, rank, size).map_err(refused)?;
-        Ok(Team::of(Arc::new(Host { assembly })))
+        Ok(Host::team(assembly))
     }
 }

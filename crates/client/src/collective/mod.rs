@@ -29,6 +29,7 @@ pub(crate) mod directed;
 pub(crate) mod exchange;
 pub(crate) mod host_team;
 pub(crate) mod redistribute;
+pub(crate) mod redistributions;
 pub(crate) mod strategy;
 pub(crate) mod team;
 pub(crate) mod together;
@@ -380,6 +381,7 @@ impl File {
         direction: Direction,
         memory: Result<Memory<'_>>,
     ) -> Result<usize> {
+        self.send_behind();
         if direction.is_write() {
             // Others may write what is this rank's.
             self.void_ahead();

@@ -156,6 +156,8 @@ pub struct Team {
     exchange: Arc<dyn Exchange>,
     post: Post,
     drive: Option<Arc<dyn Fn() + Send + Sync>>,
+    /// Through which bytes flow without steps; processes of one host have them.
+    lanes: Option<Arc<::direct::Assembly>>,
 }
 
 /// How messages go.
@@ -182,7 +184,23 @@ impl Team {
             exchange,
             post: Post::None,
             drive: None,
+            lanes: None,
         }
+    }
+
+    /// Whatever exchanges, with lanes.
+    pub(crate) fn with_lanes(
+        exchange: Arc<dyn Exchange>,
+        lanes: Option<Arc<::direct::Assembly>>,
+    ) -> Team {
+        Team {
+            lanes,
+            ..Team::of(exchange)
+        }
+    }
+
+    pub(crate) fn lanes(&self) -> Option<&::direct::Assembly> {
+        self.lanes.as_deref()
     }
 
     /// Members with sockets among them.
@@ -242,7 +260,7 @@ impl Team {
         }
     }
 
-    fn drive(&self) -> Drive<'_> {
+    pub(crate) fn drive(&self) -> Drive<'_> {
         self.drive.as_ref().map(|drive| &**drive as &dyn Fn())
     }
 

@@ -22,6 +22,7 @@ use wire::message::{Bytes, Request, decode};
 use wire::{HandleId, LayoutState, Place, Reader, Rights, ServerId, Status};
 
 use crate::access::ahead::Ahead;
+use crate::access::behind::Behind;
 use crate::access::direct::maps::{Maps, Misses};
 use crate::access::direct::quick::Quick;
 use crate::access::gateway::Gateway;
@@ -79,6 +80,8 @@ pub struct Handle {
     pub(crate) phases: Mutex<Phases>,
     /// What was read before it was asked for.
     pub(crate) ahead: Ahead,
+    /// What was written and not sent.
+    pub(crate) behind: Behind,
     /// How the handle was used.
     pub(crate) recording: Recording,
     /// What the team that opened it has agreed on, and what collective accesses came to.
@@ -113,6 +116,7 @@ impl Handle {
             direct: DirectWay::default(),
             phases: Mutex::default(),
             ahead: Ahead::default(),
+            behind: Behind::default(),
             recording: Recording::new(session.options.profile, session.options.rank),
             together: Together::default(),
             gateway: match session.options.mapping {
@@ -159,6 +163,7 @@ impl Handle {
     pub(crate) fn take_hints(&self, hints: &Hints) {
         let kept = self.settings.take(hints, &self.session.options);
         self.set_ahead(&kept);
+        self.set_behind(&kept);
         if let Some(is_on) = kept.get("profile").and_then(crate::hints::is_on) {
             self.recording.switch(is_on && self.session.options.profile);
         }
@@ -583,6 +588,8 @@ impl Handle {
         tracing::debug!(path = self.identity.path, file, handle, "file closed");
         // Accesses of other threads end before the file does.
         let _gate = self.life.gate.write();
+        self.send_own_behind();
+        let sent = self.take_behind_failure();
         self.direct.quick.clear();
         let maps = std::mem::take(&mut *self.direct.maps.lock());
         // Another handle of the file may use what was mapped for this one. One that is opened from now on has maps of its own
@@ -601,15 +608,15 @@ impl Handle {
                 handle: self.handle_id(),
             });
             if self.session.is_dead() && is_synced {
-                // The handle is closed already, and nothing that was written is in doubt.
-                return Ok(());
+                // The handle is closed already, and nothing that was written is in doubt, unless it was not sent.
+                return sent;
             }
             let closed = match closed {
                 // The manager was restarted, and may have said why it does not know the handle.
                 Err(e) if e.status() == Status::BadHandle => self.identity.check(),
                 other => other.map(drop),
             };
-            loss_first(closed, released)
+            loss_first(sent.and(closed), released)
         })
     }
 

@@ -128,6 +128,7 @@ impl File {
 
     /// Sets the view for a caller that is alone with the handle.
     pub(crate) fn set_view_alone(&self, view: &View) -> Result<()> {
+        self.send_own_behind();
         let seen = match is_whole(view) {
             true => self.views.whole.clone(),
             false => HandleView::new(&self.session, view),
@@ -197,6 +198,7 @@ impl File {
 
     pub(crate) fn append_run(&self, bytes: SharedBytes<'_>) -> Result<u64> {
         self.check_right(Rights::WRITE)?;
+        self.send_behind();
         let _gate = self.beside();
         let whole = &self.views.whole;
         self.session.with_lane(|lane| {
@@ -266,6 +268,7 @@ impl File {
     /// The size of the file, from the server that owns it.
     pub fn size(&self) -> Result<u64> {
         self.check()?;
+        self.send_behind();
         self.session.with_lane(|lane| Ok(self.ask_size(lane)?.size))
     }
 
@@ -273,6 +276,7 @@ impl File {
     pub fn resize(&self, size: u64) -> Result<()> {
         self.check_right(Rights::WRITE)?;
         check_size(size)?;
+        self.send_behind();
         let whole = &self.views.whole;
         // All attempts have one number: what others have written after the first is not cut by the second.
         let request = self.session.number();
@@ -293,6 +297,7 @@ impl File {
     pub fn preallocate(&self, size: u64) -> Result<()> {
         self.check_right(Rights::WRITE)?;
         check_size(size)?;
+        self.send_behind();
         let whole = &self.views.whole;
         self.session.with_lane(|lane| {
             loop {
@@ -316,6 +321,8 @@ impl File {
     /// made durable as far as the servers have it.
     pub fn sync(&self) -> Result<SyncReport> {
         self.check()?;
+        self.send_behind();
+        self.take_behind_failure()?;
         self.void_own_ahead();
         self.session.with_lane(|lane| {
             let synced = self.sync_servers(lane);
@@ -328,6 +335,7 @@ impl File {
     pub fn set_atomic(&self, is_atomic: bool) -> Result<()> {
         self.check()?;
         let _gate = self.alone();
+        self.send_own_behind();
         self.void_own_ahead();
         self.direct.quick.clear();
         let seen = self.views.current();
@@ -394,6 +402,7 @@ impl File {
     /// Space that the file takes at all its servers.
     pub fn allocated(&self) -> Result<u64> {
         self.check()?;
+        self.send_behind();
         let mut sum = 0;
         self.session.with_lane(|lane| {
             self.ask_all(

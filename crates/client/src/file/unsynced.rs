@@ -154,10 +154,9 @@ impl Handle {
             let now = now.or_else(|| self.verifiers_now(lane, written.server));
             match now {
                 Some(now) => !now.keep(written.verifier),
-                None => {
-                    let start = self.session.incarnation_now(lane, written.server);
-                    start.is_some_and(|start| start != written.start)
-                }
+                None => self
+                    .session
+                    .has_lost_start(lane, written.server, written.start),
             }
         });
         let lost = lost.collect();

@@ -354,15 +354,22 @@ impl Session {
         }
     }
 
-    /// The start of a server that the metadata manager knows, whether or not it can be reached.
-    pub(crate) fn incarnation_now(&self, lane: &mut Lane, server: u64) -> Option<u64> {
-        let members = self.members(lane).ok()?;
+    /// Whether what a start of a server had in memory is gone, as far as the metadata manager knows. The server cannot be asked.
+    pub(crate) fn has_lost_start(&self, lane: &mut Lane, server: u64, start: u64) -> bool {
+        let Ok(members) = self.members(lane) else {
+            return false;
+        };
         let member = members.iter().find(|m| m.server.0 == server);
-        member.map(|m| m.incarnation)
+        member.is_some_and(|m| match m.store {
+            // It says at each start which of the earlier ones it has the memory of.
+            StoreKind::Memory => m.incarnation >= start && !m.keeps(start),
+            // What it keeps is on its disks, and what was in memory only may not be.
+            StoreKind::Disk => m.incarnation != start,
+        })
     }
 
     /// Whether bytes at a place are gone for certain: they were in the memory of a process of this host
-    /// that has died. Nobody has to wait for it to come back.
+    /// that has died, and that had no keeper. Nobody has to wait for it to come back.
     pub(crate) fn has_lost(&self, place: Place) -> bool {
         let is_memory = self
             .members

@@ -25,6 +25,8 @@ pub(crate) struct OpenFiles {
     pub(crate) handles: Mutex<Vec<Weak<Handle>>>,
     /// Whether any handle ever had a buffer for what is read ahead.
     has_ahead: AtomicBool,
+    /// Whether any handle ever collected writes.
+    has_behind: AtomicBool,
     /// Held while a shared pointer or the end of a file is asked for: these questions carry numbers
     /// that have to arrive in order.
     pub(crate) ordered: Mutex<()>,
@@ -45,6 +47,7 @@ impl Default for OpenFiles {
         OpenFiles {
             handles: Mutex::default(),
             has_ahead: AtomicBool::new(false),
+            has_behind: AtomicBool::new(false),
             ordered: Mutex::default(),
             groups: Mutex::default(),
             workers: nonblocking::workers(),
@@ -79,6 +82,14 @@ impl OpenFiles {
 
     pub(crate) fn has_ahead(&self) -> bool {
         self.has_ahead.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn has_behind(&self) -> bool {
+        self.has_behind.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn uses_behind(&self) {
+        self.has_behind.store(true, Ordering::Relaxed);
     }
 
     pub(crate) fn uses_ahead(&self) {

@@ -29,7 +29,7 @@ fn run(service: &Service, seed: u64) {
     let mut below = |n: u64| random.below(n);
     let clients = [
         service.connect(),
-        service.connect(),
+        service.connect_how(false),
         service.connect_how(false),
     ];
     let path = format!("/{seed}");
@@ -197,4 +197,37 @@ fn space_ahead_goes_back_when_a_file_is_closed() {
     );
     assert!(closed <= 6 << 20, "{closed} bytes for 4.3 MiB");
     assert_eq!(client.stat("/f").unwrap().size, 1100 * 4096);
+}
+
+#[test]
+fn writes_by_message_tell_nobody_that_they_grow() {
+    const BLOCK: u64 = 4096;
+    const BLOCKS: u64 = 300;
+    let service = Service::start(3);
+    let client = service.connect_how(false);
+    let watcher = service.connect_how(false);
+    let file = create(&client, "/f", "", "striped(4096) over 3");
+    let seen = open(&watcher, "/f");
+    // All servers know the view by then, and one block in three is at the owner of the file.
+    for k in 0..3 {
+        file.write_at(k * BLOCK, &[7; BLOCK as usize]).unwrap();
+    }
+    let (before, _) = client.messages_sent();
+    for k in 3..BLOCKS {
+        file.write_at(k * BLOCK, &[7; BLOCK as usize]).unwrap();
+        if k % 10 == 0 {
+            assert_eq!(seen.size(), Ok((k + 1) * BLOCK));
+        }
+    }
+    let (after, _) = client.messages_sent();
+    assert_eq!(after - before, BLOCKS - 3, "a message for each write");
+    // A size that was asked for often does not make the servers forget that they grow.
+    let asked = |server: &ioserver::IoServer| {
+        let counters = server.statistics();
+        let found = counters.iter().find(|c| c.name == "announcements");
+        found.expect("a counter").value
+    };
+    let asked: u64 = service.servers.iter().map(asked).sum();
+    assert!(asked <= 20, "{asked} announcements");
+    assert_eq!(seen.size(), Ok(BLOCKS * BLOCK));
 }

@@ -142,6 +142,117 @@ fn a_member_that_is_killed_is_told_to_all_survivors() {
     assert!(!{ killed }.wait().unwrap().success());
 }
 
+/// Rows of a matrix become its columns, in processes, from memory that others read in place and from memory of its own;
+/// then rank 2 dies while the others wait for its bytes.
+#[test]
+fn a_member_that_is_killed_ends_a_redistribution_of_all() {
+    let test = "host_teams::a_member_that_is_killed_ends_a_redistribution_of_all";
+    if let Some(words) = told() {
+        return redistribute_until_one_dies(&join(&words), None);
+    }
+    let (team, name) = Team::host_create_for_data(4).unwrap();
+    let others = (1..4).map(|rank| member(test, &format!("{name} {rank} 4")));
+    let mut others: Vec<Child> = others.collect();
+    team.meet().unwrap();
+    redistribute_until_one_dies(&team, Some(&mut others[1]));
+    let killed = others.remove(1);
+    all_good(others);
+    assert!(!{ killed }.wait().unwrap().success());
+}
+
+fn redistribute_until_one_dies(team: &Team, third: Option<&mut Child>) {
+    const N: usize = 1024;
+    let (rank, size) = (team.rank(), team.size());
+    let edge = N / size;
+    let byte = |row: usize, column: usize| (row * 31 + column * 7 + row * column / 5) as u8;
+    let view = |text: String| {
+        let layout: client::Layout = text.parse().unwrap();
+        let array = "u8[1024,1024]".parse().unwrap();
+        let element = layout.on_array(&array).unwrap().element(0).unwrap();
+        client::View::new(layout::FileOffset(0), 1 << 20, element).unwrap()
+    };
+    let rows = view(format!("(block, *) onto {size} [{rank}]"));
+    let columns = view(format!("(*, block) onto {size} [{rank}]"));
+    let plan = client::Redistribution::new(team, &rows, &columns, 1 << 20).unwrap();
+    let mine: Vec<u8> = (0..edge * N)
+        .map(|i| byte(rank * edge + i / N, i % N))
+        .collect();
+    let wanted: Vec<u8> = (0..edge * N)
+        .map(|i| byte(i / edge, rank * edge + i % edge))
+        .collect();
+    let mut common = client::CommonBytes::new(mine.len()).unwrap();
+    let mut lent = common.bytes_mut();
+    lent.reborrow().copy_from(mine[..].into());
+    let mut new = vec![0; wanted.len()];
+    for round in 0..20 {
+        new.fill(0);
+        // Some lend, some do not, and not always the same.
+        let from = match (rank + round) % 3 {
+            0 => lent.as_shared(),
+            _ => mine[..].into(),
+        };
+        plan.run(from, new[..].as_mut().into()).unwrap();
+        assert!(new == wanted, "round {round}, rank {rank}");
+    }
+    if rank == 2 {
+        loop {
+            // Until it is killed.
+            std::thread::park();
+        }
+    }
+    if let Some(third) = third {
+        third.kill().unwrap();
+    }
+    let started = Instant::now();
+    let error = plan
+        .run(mine[..].into(), new[..].as_mut().into())
+        .unwrap_err();
+    assert_eq!(error.status(), Status::Unreachable);
+    assert!(
+        error.to_string().contains("rank 2 of the team has died"),
+        "{error}"
+    );
+    assert!(started.elapsed() < Duration::from_secs(20));
+    assert!(team.barrier().is_err(), "the team is over");
+}
+
+/// A member that the kernel does not let read the memory of another gets its bytes through the ring.
+#[test]
+fn lent_memory_that_may_not_be_read_goes_another_way() {
+    let test = "host_teams::lent_memory_that_may_not_be_read_goes_another_way";
+    if let Some(words) = told() {
+        let team = join(&words);
+        // From here on it is nobody, and may not look into processes of root.
+        let nobody = rustix::process::Uid::from_raw(65534);
+        rustix::thread::set_thread_res_uid(nobody, nobody, nobody).unwrap();
+        return lend(&team);
+    }
+    if !rustix::process::geteuid().is_root() {
+        testkit::skipped("only root can become somebody else");
+        return;
+    }
+    let (team, name) = Team::host_create_for_data(2).unwrap();
+    let other = member(test, &format!("{name} 1 2"));
+    team.meet().unwrap();
+    lend(&team);
+    all_good(vec![other]);
+}
+
+fn lend(team: &Team) {
+    let half = |which: usize| {
+        let set = falls::FallsSet::segment(5000 * which as u64, 5000).unwrap();
+        client::View::new(layout::FileOffset(0), 10_000, set).unwrap()
+    };
+    let rank = team.rank();
+    let plan = client::Redistribution::new(team, &half(rank), &half(1 - rank), 10_000).unwrap();
+    let mut common = client::CommonBytes::new(5000).unwrap();
+    let mut lent = common.bytes_mut();
+    lent.reborrow().copy_from([7 + rank as u8; 5000][..].into());
+    let mut new = [0; 5000];
+    plan.run(lent.as_shared(), new[..].as_mut().into()).unwrap();
+    assert_eq!(new, [8 - rank as u8; 5000]);
+}
+
 #[test]
 fn a_member_that_is_dropped_is_told_to_all() {
     if let Some(words) = told() {

@@ -5,6 +5,7 @@
 
 mod access_modes;
 mod ahead;
+mod behind;
 mod bytes;
 mod calibration;
 mod collective;

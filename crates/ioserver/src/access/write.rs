@@ -12,7 +12,7 @@ use std::time::Instant;
 use kernels::SharedBytesMut;
 use serving::Exchange;
 use store::Grant;
-use wire::message::access::{ANNOUNCED, AccessAnswer, GROW};
+use wire::message::access::{ANNOUNCED, AccessAnswer, COUNTED, GROW, GROWS};
 use wire::message::file::SizeIs;
 use wire::{Rights, Status};
 
@@ -53,7 +53,7 @@ pub(crate) fn serve(
     let result = write(storage, session, exchange, &opened, flags, &mut spent);
     session.scratch.grant.abandon();
     let (epoch, end, bytes) = (opened.epoch, opened.end, opened.bytes);
-    let newer = opened.flags();
+    let mut flags_back = opened.flags();
     // The owner may wait for a truncate, and that for this access.
     let view = Arc::clone(&opened.view);
     drop(opened);
@@ -62,6 +62,9 @@ pub(crate) fn serve(
         with_asker(owner, session, &view, |owner, asker| {
             owner.grow(asker, epoch, end)
         })?;
+    }
+    if flags & GROWS != 0 && files.counts_growth(owner, &view.entry) {
+        flags_back |= COUNTED;
     }
     storage.statistics.served(true, bytes, spent.rounds);
     let done = AccessAnswer {
@@ -73,7 +76,7 @@ pub(crate) fn serve(
     };
     let out = &mut session.scratch.out;
     done.encode(out);
-    Ok(exchange.send(Status::Ok, newer, out, &[])?)
+    Ok(exchange.send(Status::Ok, flags_back, out, &[])?)
 }
 
 fn write(
@@ -228,7 +231,7 @@ impl<'a> Writer<'a> {
         let (storage, known) = (self.storage, &self.opened.known);
         storage.stored.wrote();
         self.opened.view.entry.wrote(&self.opened.file.raw());
-        if storage.write_through {
+        if storage.write_through || storage.stored.is_short_of(0) {
             for part in self.parts.iter() {
                 if let Some(subfile) = known.find(&known.own[part.slot], &storage.stored)? {
                     subfile.flush()?;

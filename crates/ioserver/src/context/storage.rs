@@ -11,6 +11,7 @@ use crate::ahead::Ahead;
 use crate::buffers::{Borrower, BufferLoan, Buffers};
 use crate::failed_syncs::FailedSyncs;
 use crate::gateway::Stages;
+use crate::kept::KeptMemory;
 use crate::limits::Limits;
 use crate::sessions::{Connection, Sessions, Who};
 use crate::statistics::{Statistics, add};
@@ -26,6 +27,8 @@ pub(crate) struct Storage {
     /// Whose bytes they are.
     pub(crate) identity: Arc<Identity>,
     pub(crate) stored: SubfileStore,
+    /// Its memory, if a keeper keeps it.
+    pub(crate) kept: Option<Arc<KeptMemory>>,
     /// What the next start has to know about the disks.
     pub(crate) failed_syncs: Arc<FailedSyncs>,
     pub(crate) buffers: Buffers,

@@ -13,6 +13,7 @@ use wire::Status;
 
 use super::ends::FreeEnds;
 use super::marks::FreeMarks;
+use crate::kept::{FormerPage, Records};
 use crate::refused::Refused;
 
 /// A client with a page.
@@ -24,11 +25,19 @@ pub(crate) struct AttachedClient {
     pub(super) marks: Mutex<FreeMarks>,
     pub(super) ends: Mutex<FreeEnds>,
     process: OwnedFd,
+    /// What the next start of the server has to know of it.
+    pub(super) records: Records,
+}
+
+impl Drop for AttachedClient {
+    fn drop(&mut self) {
+        self.records.forget_client(self.number);
+    }
 }
 
 impl AttachedClient {
     /// A page for the process at the other end of a Unix socket.
-    pub(super) fn new(number: u64, pid: u64) -> Result<AttachedClient, Refused> {
+    pub(super) fn new(number: u64, pid: u64, records: Records) -> Result<AttachedClient, Refused> {
         let failed = |what: &str, e: std::io::Error| {
             Refused::new(
                 Status::Unsupported,
@@ -43,12 +52,28 @@ impl AttachedClient {
         let process = pidfd_open(pid, PidfdFlags::empty())
             .map_err(|e| failed("the process of the client", e.into()))?;
         let page = ServerPage::new().map_err(|e| failed("a client page", e))?;
+        records
+            .keep_client(number, page.descriptor(), process.as_fd())
+            .map_err(|e| failed("keeping a client page", e))?;
         Ok(AttachedClient {
             number,
             page,
             marks: Mutex::new(FreeMarks::new()),
             ends: Mutex::default(),
             process,
+            records,
+        })
+    }
+
+    /// A client of the process before, with the page that it had there.
+    pub(super) fn adopt(former: FormerPage, records: Records) -> std::io::Result<AttachedClient> {
+        Ok(AttachedClient {
+            number: former.number,
+            page: ServerPage::adopt(former.page)?,
+            marks: Mutex::new(FreeMarks::new()),
+            ends: Mutex::default(),
+            process: former.process,
+            records,
         })
     }
 

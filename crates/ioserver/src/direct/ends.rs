@@ -26,6 +26,7 @@ use store::{Subfile, SubfileId};
 use super::attached::AttachedClient;
 use super::{Direct, FileMaps};
 use crate::files::FileEntry;
+use crate::kept::FormerWord;
 
 /// The words of a page that belong to no subfile.
 #[derive(Debug, Default)]
@@ -74,6 +75,18 @@ struct EndWord {
     granted: u64,
 }
 
+impl EndWord {
+    /// What the next start has to know.
+    fn record(&self, attached: &AttachedClient, subfile: SubfileId) -> FormerWord {
+        FormerWord {
+            page: attached.number,
+            word: self.word,
+            subfile,
+            granted: self.granted,
+        }
+    }
+}
+
 /// Extents of a subfile up to `end` are about to be handed out for storing.
 pub(super) struct HandedEnd {
     pub(super) id: SubfileId,
@@ -105,8 +118,10 @@ impl FileMaps {
         let clients = &self.clients;
         let gone = self.ends.extract_if(|n, _| !clients.contains_key(n));
         for (_, ClientEnds { attached, subfiles }) in gone {
-            let words = subfiles.into_values().map(|s| s.word);
-            attached.ends.lock().give_back(words, &attached.page);
+            let words: Vec<u32> = subfiles.into_values().map(|s| s.word).collect();
+            attached.records.gives_words(attached.number, &words);
+            let mut free = attached.ends.lock();
+            free.give_back(words.into_iter(), &attached.page);
         }
     }
 }
@@ -138,11 +153,15 @@ impl Direct {
             });
         let mut free = attached.ends.lock();
         let mut words = HashMap::new();
+        let mut records = Vec::new();
         for HandedEnd { id, subfile, end } in handed {
             let known = of_client.subfiles.get_mut(&id);
             let word = match known {
                 Some(known) => {
-                    known.granted = known.granted.max(end);
+                    if end > known.granted {
+                        known.granted = end;
+                        records.push(known.record(attached, id));
+                    }
                     known.word
                 }
                 None => {
@@ -154,12 +173,15 @@ impl Direct {
                         word,
                         granted: end,
                     };
+                    records.push(end.record(attached, id));
                     of_client.subfiles.insert(id, end);
                     word
                 }
             };
             words.insert(id, word);
         }
+        // Before the client hears of them.
+        attached.records.takes_words(&records);
         Some(words)
     }
 
@@ -171,7 +193,9 @@ impl Direct {
         if let Some(maps) = maps {
             self.count(maps.collect());
         }
-        let grows = maps.is_some_and(|maps| !maps.ends.is_empty());
+        let has_words = maps.is_some_and(|maps| !maps.ends.is_empty());
+        // One that was written to by message is likely to be again.
+        let grows = of.take_grew() || has_words;
         if !grows {
             of.forget_announcement();
         }

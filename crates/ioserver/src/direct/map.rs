@@ -17,7 +17,7 @@ use wire::{MOST_DESCRIPTORS, Rights, Status};
 
 use super::AttachedClient;
 use super::ends::HandedEnd;
-use super::marks::HandedExtent;
+use super::marks::{HandedExtent, NewMarks};
 use super::revoke::Stores;
 use crate::access::Fault;
 use crate::context::Storage;
@@ -162,6 +162,9 @@ fn make(
         }
         may_store = false;
     }
+    if request.writes && storage.stored.is_durable() {
+        make_exposable(files, request)?;
+    }
     // Where bytes are in memory is no access to them.
     let planned = AccessTerms {
         version: &request.version.0,
@@ -193,12 +196,21 @@ fn make(
     let mut marks = match storage.stored.is_durable() {
         false => vec![0; found.len()],
         true => {
+            let asked = asked(&known, request, &ranges)?;
             let handing = found.iter().map(|(id, location)| HandedExtent {
                 id: *id,
                 subfile: &subfiles[id],
                 location,
+                is_asked: asked.iter().any(|(of, range)| {
+                    let end = location.offset + location.len;
+                    of == id && location.offset < range.end && range.start < end
+                }),
             });
-            direct.mark(view.file, &attached, number, request.writes, handing)
+            let stores = match request.writes {
+                true => NewMarks::Within(storage.stored.exposable()),
+                false => NewMarks::None,
+            };
+            direct.mark(view.file, &attached, number, stores, handing)
         }
     };
     for ((id, location), mark) in found.iter().zip(&mut marks) {
@@ -242,6 +254,43 @@ fn make(
         gone: session.given.take_gone(),
     };
     Ok((answer, descriptors))
+}
+
+/// Makes it so that the client may store into what it asks for, or refuses: what clients can store into without asking, and
+/// what is dirty, is bounded.
+fn make_exposable(files: &Files, request: &Map) -> Result<(), Refused> {
+    let storage = &*files.storage;
+    let stored = &storage.stored;
+    let asked = request.ranges.iter().map(|r| r.end.saturating_sub(r.start));
+    let bytes = asked.fold(0, u64::saturating_add).min(MADE_BYTES);
+    if stored.is_short_of(bytes) {
+        let text = "the disks may not have room for what is stored directly; go by message";
+        return Err(Refused::new(Status::NoSpace, text));
+    }
+    let collect_and_reclaim = || {
+        files.direct.collect_all();
+        files.direct.reclaim()
+    };
+    if stored.exposable() < bytes && !stored.expose(&storage.statistics, bytes, collect_and_reclaim)
+    {
+        let text = "too much waits to be written to the disks; go by message";
+        return Err(Refused::new(Status::NoMemory, text));
+    }
+    Ok(())
+}
+
+/// Which subfile each range of a request is about.
+fn asked(
+    known: &LocalState,
+    request: &Map,
+    ranges: &[Range<u64>],
+) -> Result<Vec<(SubfileId, Range<u64>)>, Refused> {
+    let of = request.ranges.iter().zip(ranges);
+    of.map(|(asked, range)| {
+        let own = known.own_at(asked.store, asked.subfile)?;
+        Ok((known.id(own), range.clone()))
+    })
+    .collect()
 }
 
 /// Refuses a user who could reach files of others through the memory of this one. A segment holds many
@@ -331,10 +380,10 @@ fn prepare(files: &Files, known: &LocalState, request: &Map) -> Result<Vec<Range
                 false => {
                     let usage = storage.stored.store().usage();
                     let room = usage.memory_limit_bytes.saturating_sub(usage.memory_bytes);
-                    // More would push out what others have mapped, and then itself.
+                    // What is clean can go; what can be stored into cannot.
                     let room = match is_durable {
                         false => room,
-                        true => most_of_range.saturating_sub(end - asked.start),
+                        true => storage.stored.exposable(),
                     };
                     let windows = &files.direct.windows;
                     windows.ahead(known.id(own), &(asked.start..end), subfile.len(), room)

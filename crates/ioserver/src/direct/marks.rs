@@ -10,6 +10,7 @@
 //!   client, or for reading only.
 //! - A mark is taken and its extent made dirty under the lock of the state. So a sync finds what
 //!   was stored before in one of the two.
+//! - Marks are taken before ends are folded, and extents made dirty after: a claim that began and ended meanwhile is in both or in neither.
 //! - A mark that is taken while a claim that may store is under way is set again at once: that claim may
 //!   have marked before and store later. A claim that begins later marks by itself, and the stores of one
 //!   that ended are there to be copied.
@@ -84,6 +85,17 @@ pub(super) struct HandedExtent<'a> {
     pub(super) id: SubfileId,
     pub(super) subfile: &'a Arc<dyn Subfile>,
     pub(super) location: &'a Location,
+    /// Whether the client asked for it, or it lies beside.
+    pub(super) is_asked: bool,
+}
+
+/// Which extents get a mark that have none.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum NewMarks {
+    /// None.
+    None,
+    /// Those that were asked for, and of the others as many bytes.
+    Within(u64),
 }
 
 /// How many marks were taken, and how many of them set again.
@@ -96,8 +108,8 @@ pub(crate) struct MarkCount {
 impl FileMaps {
     /// Counts how far clients have stored, and makes dirty what they may have stored into.
     pub(super) fn collect(&self) -> MarkCount {
-        self.fold();
         let mut collected = MarkCount::default();
+        let mut stored = Vec::new();
         for ClientMarks { attached, subfiles } in self.marks.values() {
             let page = &attached.page;
             let mut taken = Vec::new();
@@ -116,9 +128,14 @@ impl FileMaps {
                     page.set_mark(mark);
                     collected.again += 1;
                 }
-                // Only a subfile that is gone refuses.
-                let _ = subfile.mark_written(range);
+                stored.push((subfile, range));
             }
+        }
+        // Now, not before: of a claim that ended since, the marks were taken, and what it stored is behind the length until its end is folded.
+        self.fold();
+        for (subfile, range) in stored {
+            // Only a subfile that is gone refuses.
+            let _ = subfile.mark_written(range);
         }
         collected
     }
@@ -144,14 +161,14 @@ impl FileMaps {
 
 impl Direct {
     /// What a client has to do before it stores into each of these extents, as
-    /// [`wire::message::direct::MappedExtent::mark`] has it. Extents get marks if it `stores`; otherwise
-    /// those that have one keep it.
+    /// [`wire::message::direct::MappedExtent::mark`] has it. Extents get marks as `new` says; those that have one
+    /// keep it.
     pub(super) fn mark<'a>(
         &self,
         file: FileId,
         attached: &Arc<AttachedClient>,
         map: u64,
-        stores: bool,
+        new: NewMarks,
         list: impl Iterator<Item = HandedExtent<'a>>,
     ) -> Vec<u32> {
         let mut state = self.state.lock();
@@ -169,14 +186,23 @@ impl Direct {
                 subfiles: HashMap::new(),
             });
         let mut free = attached.marks.lock();
+        let mut beside = match new {
+            NewMarks::None => None,
+            NewMarks::Within(bytes) => Some(bytes),
+        };
         let mut mark_of = |handing: HandedExtent<'_>| {
             let Location { offset, len, .. } = *handing.location;
             let known = of_client.subfiles.get(&handing.id);
             let known = known.and_then(|s| s.extents.get(&offset));
             let (before, mark) = match known {
                 Some(&(before, mark)) => (before, mark),
-                None if stores => (0, free.take()?),
-                None => return None,
+                None => {
+                    let left = beside.as_mut()?;
+                    if !handing.is_asked {
+                        *left = left.checked_sub(len)?;
+                    }
+                    (0, free.take()?)
+                }
             };
             if !handing.subfile.let_store(offset, map) {
                 if known.is_none() {
@@ -276,7 +302,8 @@ mod tests {
             .table
             .get_or_init(|| ::direct::ServerTable::new().ok());
         let pid = u64::from(std::process::id());
-        let attached = Arc::new(AttachedClient::new(1, pid).unwrap());
+        let attached =
+            Arc::new(AttachedClient::new(1, pid, crate::kept::Records::default()).unwrap());
         attached.marks.lock().end = 3;
         let file = FileId(1);
         let ask = |range: std::ops::Range<u64>| {
@@ -288,8 +315,10 @@ mod tests {
                 id: ID,
                 subfile: &subfile,
                 location,
+                is_asked: true,
             });
-            let marks = direct.mark(file, &attached, number, true, handing);
+            let new = NewMarks::Within(u64::MAX);
+            let marks = direct.mark(file, &attached, number, new, handing);
             let all = std::iter::once((ID, Arc::clone(&subfile)));
             direct.note(file, &attached, super::super::Stores::default(), all);
             marks

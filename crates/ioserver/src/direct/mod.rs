@@ -23,6 +23,7 @@
 
 mod attached;
 mod ends;
+mod former;
 mod map;
 mod marks;
 mod quarantine;
@@ -41,6 +42,7 @@ use wire::message::session::Counter;
 use wire::{FileId, Status};
 
 use crate::files::FileEntry;
+use crate::kept::Records;
 use crate::refused::Refused;
 use crate::sessions::Client;
 use crate::statistics::counter;
@@ -49,12 +51,13 @@ pub(crate) use map::{GivenSegments, attach, map};
 
 pub(crate) use attached::AttachedClient;
 use ends::ClientEnds;
+pub(crate) use former::FormerClients;
 use marks::ClientMarks;
-use quarantine::QuarantinedMemory;
+pub(crate) use quarantine::QuarantinedMemory;
 use revoke::{Stores, StuckWriter};
 use windows::Windows;
 
-/// Clients that may share memory with a server at a time. Each costs it two descriptors and a page.
+/// Clients that may share memory with a server at a time. Each costs it two descriptors, two more with a keeper, and a page.
 const MOST_CLIENTS: usize = 4096;
 /// Files whose entries are tried when all are taken.
 const VICTIMS: usize = 64;
@@ -131,6 +134,8 @@ pub(crate) struct Direct {
     table: OnceLock<Option<ServerTable>>,
     state: Mutex<State>,
     windows: Windows,
+    /// What the next start has to know.
+    records: Records,
     pub(crate) counters: Counters,
 }
 
@@ -142,8 +147,31 @@ impl Direct {
             table: OnceLock::new(),
             state: Mutex::default(),
             windows: Windows::default(),
+            records: Records::default(),
             counters: Counters::default(),
         }
+    }
+
+    /// With records for the next start, and what is left of clients of the process before, whose pages have lower numbers than
+    /// this.
+    pub(crate) fn with_records(
+        mut self,
+        records: Records,
+        quarantined: Option<QuarantinedMemory>,
+        next_page: u64,
+    ) -> Self {
+        self.records = records;
+        let state = self.state.get_mut();
+        state.uses = next_page;
+        state.quarantine.extend(quarantined);
+        self
+    }
+
+    /// The table, made for the first client that attaches; nothing if the system or the keeper refuses.
+    fn make_table(&self) -> Option<ServerTable> {
+        let table = ServerTable::new().ok()?;
+        self.records.keep_table(&table).ok()?;
+        Some(table)
     }
 
     /// Whether memory is shared at all.
@@ -176,7 +204,7 @@ impl Direct {
         if !self.is_on {
             return Err(off());
         }
-        let table = self.table.get_or_init(|| ServerTable::new().ok());
+        let table = self.table.get_or_init(|| self.make_table());
         let table = table.as_ref().ok_or_else(off)?;
         let mut found = client.attached.lock();
         match &*found {
@@ -190,7 +218,7 @@ impl Direct {
             return Err(Refused::new(Status::QuotaExceeded, text));
         }
         state.uses += 1;
-        let attached = Arc::new(AttachedClient::new(state.uses, pid)?);
+        let attached = Arc::new(AttachedClient::new(state.uses, pid, self.records.clone())?);
         state.clients += 1;
         *found = Attachment::Open(Arc::clone(&attached));
         Ok((attached, table))
@@ -250,6 +278,7 @@ impl Direct {
                 void_before: 0,
             };
             state.files.insert(file, maps);
+            self.records.takes_entry(entry, file);
         }
         let maps = state.files.get_mut(&file).expect("made above");
         maps.used_at = state.uses;
@@ -330,6 +359,7 @@ impl Direct {
         if state.files.get(&file).is_some_and(is_done)
             && let Some(mut maps) = state.files.remove(&file)
         {
+            self.records.gives_entry(maps.entry);
             table.give(maps.entry);
             self.windows.forget(maps.subfiles.keys());
             maps.free_words();
@@ -380,6 +410,7 @@ impl Direct {
                 page.active(maps.entry, epoch).next().is_some()
             });
             if !is_busy && let Some(mut maps) = state.files.remove(&file) {
+                self.records.gives_entry(maps.entry);
                 table.give(maps.entry);
                 maps.collect();
                 maps.clients.clear();
@@ -410,7 +441,7 @@ mod tests {
     fn entries_of_files_that_nobody_copies_are_used_again() {
         let direct = Direct::new(true, Duration::from_secs(60));
         let pid = u64::from(std::process::id());
-        let attached = Arc::new(AttachedClient::new(1, pid).unwrap());
+        let attached = Arc::new(AttachedClient::new(1, pid, Records::default()).unwrap());
         let page = ClientPage::map(attached.page.descriptor(), attached.page.len()).unwrap();
         let table = direct.table.get_or_init(|| ServerTable::new().ok());
         let table = table.as_ref().unwrap();

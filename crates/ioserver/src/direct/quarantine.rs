@@ -11,7 +11,7 @@ use super::Direct;
 use super::attached::AttachedClient;
 
 /// Extents, and those who may store into them.
-pub(super) struct QuarantinedMemory {
+pub(crate) struct QuarantinedMemory {
     writers: Vec<(Arc<AttachedClient>, Vec<usize>)>,
     aside: Aside,
 }

@@ -288,7 +288,7 @@ fn wait_for_death(watched: &[WatchedMapper], pause: Duration) {
 }
 
 /// Waits until a process dies or the time is over. Nothing tells that a claim has ended.
-fn poll_for_death<'a>(processes: impl Iterator<Item = BorrowedFd<'a>>, pause: Duration) {
+pub(super) fn poll_for_death<'a>(processes: impl Iterator<Item = BorrowedFd<'a>>, pause: Duration) {
     let mut fds: Vec<PollFd<'_>> = processes
         .map(|process| PollFd::from_borrowed_fd(process, PollFlags::IN))
         .collect();

@@ -83,11 +83,22 @@ pub(crate) struct FileEntry {
     pub(crate) accesses: AtomicU64,
     /// Clients may have stored behind the ends of subfiles.
     was_stored_directly: AtomicBool,
-    /// The owner of the file, as it was named when this server announced to it that the file may grow here without a report.
-    announced: Mutex<Option<wire::Place>>,
+    announcement: Mutex<Announcement>,
+    /// Bytes were written behind the end by message, and counted without a report, since the owner asked last.
+    grew: AtomicBool,
     /// Ranges that a prefetch has prepared something of, and whether there are any.
     watched: Mutex<Vec<Weak<Watch>>>,
     is_watched: AtomicBool,
+}
+
+/// What the owner of a file knows about growth at this server.
+#[derive(Default)]
+struct Announcement {
+    /// The owner, as it was named when it was told that the file may grow here without a report.
+    owner: Option<wire::Place>,
+    /// How often an owner was told that it does not. One that was told so while it was told of growth takes the later of
+    /// both, and this server cannot say which that was.
+    forgotten: u64,
 }
 
 /// What an access was planned with.
@@ -159,7 +170,8 @@ impl FileEntry {
             lending: Mutex::default(),
             accesses: AtomicU64::new(0),
             was_stored_directly: AtomicBool::new(false),
-            announced: Mutex::default(),
+            announcement: Mutex::default(),
+            grew: AtomicBool::new(false),
             watched: Mutex::default(),
             is_watched: AtomicBool::new(false),
         }
@@ -214,22 +226,41 @@ impl FileEntry {
 
     /// Whether an owner of the file knows that it may grow here without a report.
     pub(crate) fn is_announced(&self) -> bool {
-        self.announced.lock().is_some()
+        self.announcement.lock().owner.is_some()
     }
 
-    /// Whether this owner does.
-    pub(super) fn is_announced_to(&self, owner: wire::Place) -> bool {
-        *self.announced.lock() == Some(owner)
+    /// Begins to announce to an owner that the file may grow here without a report; `None` if it knows.
+    pub(super) fn begin_announcement(&self, owner: wire::Place) -> Option<u64> {
+        let announcement = self.announcement.lock();
+        (announcement.owner != Some(owner)).then_some(announcement.forgotten)
     }
 
-    /// This owner knows.
-    pub(super) fn announced_to(&self, owner: wire::Place) {
-        *self.announced.lock() = Some(owner);
+    /// This owner knows, unless it was told the contrary since [`begin_announcement`](Self::begin_announcement). Whether
+    /// it does.
+    pub(super) fn end_announcement(&self, owner: wire::Place, begun: u64) -> bool {
+        let mut announcement = self.announcement.lock();
+        let is_known = announcement.forgotten == begun;
+        if is_known {
+            announcement.owner = Some(owner);
+        }
+        is_known
     }
 
-    /// The owner was told that the file does not grow here for now.
+    /// The owner is about to be told that the file does not grow here for now.
     pub(crate) fn forget_announcement(&self) {
-        *self.announced.lock() = None;
+        let mut announcement = self.announcement.lock();
+        announcement.owner = None;
+        announcement.forgotten += 1;
+    }
+
+    /// Bytes were written by message behind the end, and nobody reports them.
+    pub(super) fn grew(&self) {
+        self.grew.store(true, Ordering::SeqCst);
+    }
+
+    /// Whether that happened since this was asked last.
+    pub(crate) fn take_grew(&self) -> bool {
+        self.grew.swap(false, Ordering::SeqCst)
     }
 
     /// Which file it is.

@@ -43,6 +43,9 @@ pub(crate) use entry::{AccessTerms, Admission, Entrance, FileEntry, GatePass};
 pub(crate) use fences::MOVE;
 pub(crate) use state::{LocalState, OwnSubfile};
 
+/// How often a server announces itself to an owner that asks meanwhile whether it grows.
+const ANNOUNCEMENTS: usize = 16;
+
 /// All files that this server has to do with.
 pub(crate) struct Files {
     pub(crate) identity: Arc<Identity>,
@@ -238,11 +241,25 @@ impl Files {
     /// Has the owner of a file know that it may grow here without a report, unless it does. To be called outside the gate of the
     /// file: the owner may wait for that.
     pub(crate) fn announce(&self, here: &Owner, entry: &Arc<FileEntry>) -> Result<(), Refused> {
+        for _ in 0..ANNOUNCEMENTS {
+            if self.announce_once(here, entry)? {
+                return Ok(());
+            }
+        }
+        let text = format!(
+            "{}: the owner asks again and again how far it reaches; repeat",
+            entry.id()
+        );
+        Err(Refused::new(Status::Busy, text))
+    }
+
+    /// Whether the owner knows.
+    fn announce_once(&self, here: &Owner, entry: &Arc<FileEntry>) -> Result<bool, Refused> {
         let known = self.known(entry)?;
         let (file, owner) = (entry.id(), known.owner());
-        if entry.is_announced_to(owner) {
-            return Ok(());
-        }
+        let Some(begun) = entry.begin_announcement(owner) else {
+            return Ok(true);
+        };
         let server = ServerId(owner.server);
         let announced = match server == self.identity.server {
             true => here.announced(file, server),
@@ -252,10 +269,7 @@ impl Files {
             }
         };
         match announced {
-            Ok(()) => {
-                entry.announced_to(owner);
-                Ok(())
-            }
+            Ok(()) => Ok(entry.end_announcement(owner, begun)),
             Err(refused) => {
                 if refused.status == Status::StaleLayout {
                     // It has another owner by now.
@@ -268,6 +282,15 @@ impl Files {
                 Err(Refused::new(Status::Busy, text))
             }
         }
+    }
+
+    /// Bytes were written behind the end of a file, by message; whether its owner asks here before it tells a size, so that nobody
+    /// has to report them. To be called after they count in the lengths of subfiles, and outside the gate of the file.
+    pub(crate) fn counts_growth(&self, here: &Owner, entry: &Arc<FileEntry>) -> bool {
+        entry.grew();
+        // The lengths were raised before: an owner that is told now, or was told and has not been told the contrary
+        // since, finds them when it asks.
+        self.announce(here, entry).is_ok()
     }
 
     /// What ends the connections that keep a drain waiting.

@@ -22,3 +22,34 @@ fn gates_that_nobody_needs_are_forgotten_and_others_are_not() {
     }
     assert!(Arc::ptr_eq(&used, &files.entry(FileId(1), before)));
 }
+
+/// The owner is told of growth, asks at once, is told that nothing grows here, and then the server hears that the
+/// owner knew. Believing that, it would count growth that nobody asks for.
+#[test]
+fn an_announcement_that_an_answer_overtook_does_not_count() {
+    let entry = FileEntry::new(FileId(1), 0, 1);
+    let owner = wire::Place {
+        server: 2,
+        incarnation: 3,
+    };
+    let begun = entry.begin_announcement(owner).unwrap();
+    entry.forget_announcement();
+    assert!(!entry.end_announcement(owner, begun));
+    assert!(!entry.is_announced());
+    let begun = entry.begin_announcement(owner).unwrap();
+    assert!(entry.end_announcement(owner, begun));
+    assert!(entry.is_announced() && entry.begin_announcement(owner).is_none());
+    let next = wire::Place {
+        server: 4,
+        incarnation: 1,
+    };
+    assert!(entry.begin_announcement(next).is_some());
+}
+
+#[test]
+fn a_file_that_grew_by_message_is_said_to_grow_once() {
+    let entry = FileEntry::new(FileId(1), 0, 1);
+    assert!(!entry.take_grew());
+    entry.grew();
+    assert!(entry.take_grew() && !entry.take_grew());
+}

@@ -205,7 +205,7 @@ fn size_at_rest(files: &Files, owner: &Owner, r: &FenceWindows) -> Result<SizeAt
         true => {
             let size = match r.hands_over {
                 true => owner.size_to_hand_over(r.file)?,
-                false => owner.size_now(r.file)?,
+                false => owner.size_at_rest(r.file)?,
             };
             (size.size, size.epoch)
         }

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use wire::message::session::Counter;
 
 use crate::files::Files;
+use crate::kept::MemoryBirth;
 use crate::owner::Owner;
 use crate::statistics::counter;
 
@@ -50,6 +51,19 @@ pub(crate) fn statistics(files: &Files, owner: &Owner) -> Vec<Counter> {
         counter("requests_to_manager", asked(&cluster.manager.asked)),
     ]);
     list.extend(storage.stored.memory.statistics());
+    if let Some(kept) = &storage.kept {
+        list.extend([
+            counter("memory_is_kept", u64::from(kept.is_safe())),
+            counter(
+                "memory_was_adopted",
+                u64::from(kept.birth() == MemoryBirth::Adopted),
+            ),
+            counter(
+                "memory_was_given_up",
+                u64::from(kept.birth() == MemoryBirth::GivenUp),
+            ),
+        ]);
+    }
     let (disks, failed) = storage.stored.disks();
     if disks > 0 {
         let missing = storage.stored.missing().len() as u64;

@@ -14,6 +14,7 @@ use wire::message::cluster::EndIs;
 use wire::{FileId, ServerId, Status};
 
 use super::file::{OwnedFile, Phase, State};
+use super::statistics::count;
 use super::work::{Work, ask_all};
 use super::{Asker, Owner, Refused, refuse};
 
@@ -53,11 +54,20 @@ impl Owner {
             return refuse(Status::Busy, text);
         }
         state.size_event(Event::Announced(server), &mut Vec::new());
+        count(&self.counters.announcements);
         Ok(())
     }
 
     /// Counts everything that servers have of a file and that was acknowledged before this was called.
     pub(super) fn gather(&self, file: &OwnedFile, asker: &Asker<'_>) -> Result<(), Refused> {
+        // An owner that has started asks all servers by itself. What they say to that may be older than this question: those that
+        // may have grown since are asked again, after it.
+        let state = file.enter(self, asker)?;
+        let (state, heard) = file.wait(state, &file.changed, asker, Some(self.patience), |state| {
+            state.sizes.has_heard_all().then_some(())
+        });
+        drop(state);
+        heard?;
         self.gather_for(file, self.patience, asker.is_connected)
     }
 

@@ -104,6 +104,13 @@ impl Owner {
         }
     }
 
+    /// The size of a file whose servers run nothing of it: what they have counts.
+    pub fn size_at_rest(&self, file: FileId) -> Result<SizeIs, Refused> {
+        let found = self.file(file)?;
+        self.gather_once(&found)?;
+        self.size_now(file)
+    }
+
     /// The size of a file that is handed over, whose servers run nothing of it: what they have is counted even if
     /// the clients that wrote it did not come to say so.
     pub fn size_to_hand_over(&self, file: FileId) -> Result<SizeIs, Refused> {

@@ -16,6 +16,8 @@ pub(super) struct Counters {
     pub(super) fences: AtomicU64,
     pub(super) leases: AtomicU64,
     pub(super) truncates: AtomicU64,
+    /// Times a server said that a file may grow there without a report.
+    pub(super) announcements: AtomicU64,
 }
 
 pub(super) fn count(counter: &AtomicU64) {
@@ -34,6 +36,7 @@ impl Owner {
             ("fences", value(&counters.fences)),
             ("leases", value(&counters.leases)),
             ("truncates", value(&counters.truncates)),
+            ("announcements", value(&counters.announcements)),
         ]
         .into_iter()
         .map(|(name, value)| Counter {

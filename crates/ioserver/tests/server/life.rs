@@ -298,3 +298,38 @@ fn shutdown_ends_the_wait() {
     client.ask(rig.number(0), &Shutdown {}).unwrap();
     rig.servers[0].as_ref().unwrap().wait();
 }
+
+/// The note of the number can be taken away: the server is known by its identity, and keeps what is on its disk. A disk that
+/// was emptied but for the identity keeps nothing, and says so.
+#[test]
+fn server_is_known_by_its_identity() {
+    let rig = Rig::new(0);
+    let dir = rig.dir.path().join("disk-0");
+    let start = || rig.start_server(0, |o| o.store = rig.disk(0));
+    let first = start();
+    let (server, mut client) = (first.server(), rig.client());
+    client.open("/made", None, Some("whole"));
+    first.stop();
+    let before = client.members();
+    std::fs::remove_file(dir.join("server")).unwrap();
+    let again = start();
+    assert_eq!(again.server(), server);
+    again.stop();
+    let after = client.members();
+    assert_eq!(after.len(), 1);
+    assert_eq!(after[0].kept_since, before[0].kept_since);
+    for entry in std::fs::read_dir(&dir).unwrap() {
+        let path = entry.unwrap().path();
+        match path.is_dir() {
+            true => std::fs::remove_dir_all(path).unwrap(),
+            false if path.ends_with("identity") => {}
+            false => std::fs::remove_file(path).unwrap(),
+        }
+    }
+    let emptied = start();
+    assert_eq!(emptied.server(), server);
+    emptied.stop();
+    let last = client.members();
+    assert_eq!(last.len(), 1);
+    assert_eq!(last[0].kept_since, last[0].incarnation);
+}

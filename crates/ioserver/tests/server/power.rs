@@ -1,5 +1,6 @@
 //! The power goes while a server with a disk is begun in a new directory, at each operation of its disk, and any part of what
-//! was not synced is lost: the next start makes of what is left a server that works.
+//! was not synced is lost: the next start makes of what is left a server that works, and it is the same server: one that the
+//! manager has given a number does not get a second one.
 //!
 //! What a server keeps for others after it has begun is in the tests of the whole service.
 
@@ -34,7 +35,7 @@ fn server_that_lost_power_while_it_was_begun_is_begun_again() {
             store,
         ))
     };
-    let (mut operations, mut is_cut) = (0, true);
+    let (mut operations, mut is_cut, mut begun_servers) = (0, true, 0);
     while is_cut {
         operations += 1;
         is_cut = false;
@@ -50,6 +51,13 @@ fn server_that_lost_power_while_it_was_begun_is_begun_again() {
             let again = again
                 .unwrap_or_else(|error| panic!("operation {operations}, loss {seed}: {error}"));
             again.stop();
+            begun_servers += 1;
+            let members = rig.client().members();
+            assert_eq!(
+                members.len(),
+                begun_servers,
+                "operation {operations}, loss {seed}: a server is two members"
+            );
         }
     }
     assert!(

@@ -1,8 +1,8 @@
 //! Members: the I/O servers, their starts, and where new subfiles go.
 //!
 //! Each start of a server is an *incarnation*, a number that no start of any server has twice.
-//! Subfiles are bound to the incarnation that took them. A memory server loses everything with its
-//! process; a disk server that finds its store again resumes, and keeps what earlier incarnations
+//! Subfiles are bound to the incarnation that took them. A server that finds its store again, on its disks or with the keeper of
+//! its memory, resumes, and keeps what earlier incarnations
 //! took from [`Member::kept_since`] on. What is bound to an earlier one is lost, and is called so.
 //!
 //! Placement: candidates are the servers that are alive, have no failed disk and have room, by number. A server has room
@@ -15,7 +15,7 @@
 
 use wire::Place;
 use wire::message::catalogue::{Member, MemberState, StoreKind};
-use wire::message::cluster::{Join, Removal};
+use wire::message::cluster::{Join, NO_START, Removal};
 
 use super::hints::failed_servers;
 use super::record::{
@@ -63,10 +63,11 @@ pub(crate) fn candidates(rows: &dyn Rows) -> Result<Vec<Member>, MetaError> {
 }
 
 impl Batch<'_> {
-    /// A server starts: it gets a new incarnation, and its number if it had none. One that
+    /// A server starts: it gets a new incarnation, and a number if it had none. One that
     /// continues keeps its incarnation, unless it was replaced by a later start of itself. A server that says that
     /// it had a number shows the identity that was shown when the number was given; a server of a catalogue
-    /// from before there were identities shows it now.
+    /// from before there were identities shows it now. One that says no number has the one that was given to
+    /// its identity: it was cut off in its first join, or has lost the note of its number.
     pub fn join(&mut self, join: &Join) -> Result<Member, MetaError> {
         self.one(|b| b.join_now(join))
     }
@@ -79,6 +80,7 @@ impl Batch<'_> {
             Some(server) => {
                 Some(find_member(&self.rows, server)?.ok_or(MetaError::NoSuchServer(server))?)
             }
+            None if join.continues.is_none() => self.find_by_identity(&join.identity.0)?,
             None => None,
         };
         if let Some(server) = join.server {
@@ -93,8 +95,13 @@ impl Batch<'_> {
         let incarnation = count_up(&mut self.rows, Counter::NextIncarnation)? + 1;
         let resumed = before
             .as_ref()
-            .filter(|m| join.store == StoreKind::Disk && m.store == StoreKind::Disk)
-            .filter(|m| join.resumes.is_some_and(|i| m.keeps(i)));
+            .filter(|m| join.store == m.store)
+            .filter(|m| match (join.server, join.resumes) {
+                // What memory has is known by the start that left it, and that server knows its number.
+                (None, Some(resumes)) => m.store == StoreKind::Disk && resumes == NO_START,
+                (Some(_), Some(resumes)) => m.keeps(resumes),
+                (_, None) => false,
+            });
         let member = Member {
             server: match &before {
                 Some(m) => m.server,
@@ -126,6 +133,22 @@ impl Batch<'_> {
             self.rows.remove(key);
         }
         Ok(member)
+    }
+
+    /// The server that was given a number when it showed this identity; of several numbers the one of the last start.
+    fn find_by_identity(&self, identity: &[u8]) -> Result<Option<Member>, MetaError> {
+        let mut last: Option<Member> = None;
+        if identity.is_empty() {
+            return Ok(last);
+        }
+        for member in members(&self.rows)? {
+            let shown = self.rows.get(&key::identity(member.server))?;
+            let is_later = |last: &Member| member.incarnation > last.incarnation;
+            if shown.is_some_and(|shown| shown == identity) && last.as_ref().is_none_or(is_later) {
+                last = Some(member);
+            }
+        }
+        Ok(last)
     }
 
     /// A process that was a member already is one again, with everything it has.

@@ -159,7 +159,7 @@ fn memory_is_lost_with_its_incarnation_and_disks_resume() {
     };
     assert!(lost(&f).is_empty());
     // Both start again; the disk server finds its store.
-    f.join(memory(Some(0)));
+    let again = f.join(memory(Some(0)));
     let resumed = f.join(disk(Some(1), Some(on_disk.incarnation)));
     assert_eq!(resumed.kept_since, on_disk.incarnation);
     assert_eq!(lost(&f), [0]);
@@ -169,6 +169,14 @@ fn memory_is_lost_with_its_incarnation_and_disks_resume() {
             if place.incarnation == in_memory.incarnation),
         "{findings:?}"
     );
+    // Memory that was adopted resumes like a disk.
+    let adopted = f.join(Join {
+        resumes: Some(again.incarnation),
+        ..memory(Some(0))
+    });
+    assert_eq!(adopted.kept_since, again.incarnation);
+    assert!(adopted.incarnation > again.incarnation);
+    assert_eq!(lost(&f), [0]);
     // What is lost need not be removed.
     f.by(ALICE, |b, c| b.unlink(c, "/x", UnlinkHow::EvenIfOpen))
         .unwrap();

@@ -12,6 +12,7 @@ mod format;
 mod hints;
 mod kill;
 mod layouts;
+mod members;
 mod model;
 mod moving;
 mod names;

@@ -713,7 +713,7 @@ impl Model {
         let incarnation = self.next_incarnation;
         let id = known.as_ref().map_or(self.members.len() as u64, |_| server);
         let kept_since = match known {
-            Some(m) if m.disk && disk && resumes => m.kept_since,
+            Some(m) if m.disk == disk && resumes => m.kept_since,
             _ => {
                 self.removals.retain(|(s, _, _)| *s != id);
                 incarnation

@@ -425,6 +425,9 @@ impl Coordinator {
     /// Where the bytes of the file end, and what the owner says, while nothing runs.
     fn fence_everything(&mut self, says: Says) -> Result<SizeAtRest, Stop> {
         self.connect()?;
+        // Twice: the owner counts what servers have when it is asked, and in the first round some of them may still have taken bytes
+        // after that. A server that leaves the file with the move is not asked again.
+        self.tell(&everything(), says)?;
         let told = self.tell(&everything(), says)?;
         let mut found = SizeAtRest {
             size: 0,

@@ -80,6 +80,7 @@ fn a_live_server_is_replaced_only_by_one_that_proves_to_be_it() {
     let (scratch, manager, mut members) = with_members("replaced", 2);
     let socket = scratch.socket();
     let server = members[0].server();
+    let address = members[0].joined.member.address.clone();
     let continues = Some(members[0].joined.member.incarnation);
     for (number, continues) in [(server, None), (server, continues)] {
         let mut thief = Asker::as_role(&socket, Role::NewServer).unwrap();
@@ -115,7 +116,8 @@ fn a_live_server_is_replaced_only_by_one_that_proves_to_be_it() {
     thief.refused(&other, Status::PermissionDenied);
     let right = Join {
         server: Some(server),
-        ..join("unix:/it.sock")
+        address: "unix:/it.sock".into(),
+        ..join(&address)
     };
     let joiner = Joiner::with(&socket, right);
     assert_eq!(joiner.server(), server);

@@ -287,8 +287,9 @@ pub(crate) fn close(handle: HandleId) -> Close {
     Close { handle }
 }
 
-/// What an I/O server in memory says that listens at `address`.
+/// What an I/O server in memory says that listens at `address`: no other one does, so that is who it is.
 pub(crate) fn join(address: &str) -> Join {
+    let identity = control::capability::seal(b"server of a test", &[address.as_bytes()]);
     Join {
         server: None,
         resumes: None,
@@ -299,7 +300,7 @@ pub(crate) fn join(address: &str) -> Join {
         capacity_bytes: 0,
         used_bytes: 0,
         distance: 0,
-        identity: Bytes(vec![7; 32]),
+        identity: Bytes(identity.to_vec()),
     }
 }
 
@@ -311,7 +312,9 @@ pub(crate) struct Joiner {
 
 impl Joiner {
     pub(crate) fn new(endpoint: &Endpoint) -> Joiner {
-        Joiner::with(endpoint, join("unix:/nowhere/io.sock"))
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        Joiner::with(endpoint, join(&format!("unix:/nowhere/{number}.sock")))
     }
 
     pub(crate) fn with(endpoint: &Endpoint, join: Join) -> Joiner {

@@ -219,3 +219,18 @@ fn truncates_are_asked_by_the_owner_for_a_client() {
     assert_eq!((state.size, state.truncate_to), (10, None));
     assert_eq!(second.ask(&stat("/f")).attributes.size, 10);
 }
+
+/// The answer to its first join was lost, so that it does not know its number and joins as it did before.
+#[test]
+fn server_that_joins_twice_is_one_member() {
+    let (scratch, _manager, mut members) = with_members("joins-twice", 1);
+    let first = members.remove(0);
+    let mut again = Joiner::with(&scratch.socket(), join(&first.joined.member.address));
+    assert_eq!(again.server(), first.server());
+    drop(first);
+    // The end of the connection that it replaced is not its end.
+    again.report();
+    let mut c = Asker::client(&scratch.socket());
+    wait_for(&mut c, again.server(), MemberState::Alive);
+    assert_eq!(c.ask(&Members {}).len(), 1);
+}

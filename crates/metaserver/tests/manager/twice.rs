@@ -218,7 +218,7 @@ fn requests_whose_answers_were_lost_with_the_manager_are_done_once() {
         let again = wire::message::cluster::Join {
             server: Some(identity.member.server),
             continues: Some(identity.member.incarnation),
-            ..join("unix:/nowhere/io.sock")
+            ..join(&identity.member.address)
         };
         *member.borrow_mut() = Some(Joiner::with(&scratch.socket(), again));
     });

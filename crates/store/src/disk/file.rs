@@ -290,6 +290,13 @@ impl DataFile {
         Ok(())
     }
 
+    /// Lets the disk begin with what was written to groups.
+    pub(crate) fn begin_sync(&self, groups: Range<u64>) {
+        let first = table_at(groups.start, Side::Zero);
+        let end = table_at(groups.end, Side::Zero);
+        self.file.begin_sync(first, end - first);
+    }
+
     /// Whether block `first` holds data, and how many blocks of its group up to `end` are alike.
     pub(crate) fn presence(&mut self, first: u64, end: u64) -> Result<(bool, u64)> {
         let (group, index) = place_of(first);

@@ -11,29 +11,38 @@
 //!   block whose bytes are still arriving for the first time.
 //! - Dirty bits are cleared before the bytes are copied out, and set again if writing fails. The
 //!   checksum is computed over the private copy, so that no late store can make it wrong.
+//! - A write-back that failed leaves its blocks dirty, and the subfile *owing*: it takes no more bytes before they are
+//!   written, or cut off. So a disk that is full is heard of by those who write, and memory that cannot be freed does not grow.
 //! - An extent with writers, dirty blocks, blocks on their way to the disk, or one that a client has
 //!   mapped is not evicted.
 //! - What was stored through a map counts from the store on, and becomes dirty when the server that handed
 //!   the map out says so ([`Subfile::mark_written`]). Until then nothing replaces it: its blocks are
 //!   loaded and stay so.
+//! - With a ledger, what only memory has is on record before a write is answered, and until the data file has it and says so:
+//!   blocks that are dirty, blocks that are written and whose tables are not, all blocks of extents that clients may store into. While
+//!   anything is, the length on record counts, not that of the data file.
+
+mod grant_end;
+mod write_back;
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
 use super::file::{DataFile, check_reach};
-use super::format::{GROUP_BLOCKS, GROUP_BYTES};
-use super::store::{Core, WritingBack};
+use super::store::Core;
 use crate::aside::Aside;
 use crate::blocks::{BLOCK, covered, touched};
 use crate::error::{Error, Resource, Result};
 use crate::identity::{Domain, Identity, MAX_LEN, SubfileId};
 use crate::memory::check_note;
-use crate::pins::{Grant, GrantEnd, Pins};
+use crate::pins::{Grant, Pins};
 use crate::pool::{CHUNK, UNIT};
 use crate::store::{Location, Scrub, Subfile, check, rounds};
 use crate::table::{BlockState, Fill, Table, TableRange, local};
 use parking_lot::{Mutex, MutexGuard};
+
+pub(crate) use write_back::Target;
 
 /// How often room is made for one request. A request for more than there is would otherwise evict
 /// its own extents for ever.
@@ -64,8 +73,10 @@ pub(crate) struct State {
     pub(crate) identity: Identity,
     pub(crate) table: Table,
     pub(crate) len: u64,
-    /// No block at or behind this byte was ever written to the data file.
-    stored_end: u64,
+    /// No block at or behind this byte is in the data file.
+    pub(super) stored_end: u64,
+    /// Whether what is dirty could not be written.
+    pub(super) is_owing: bool,
     removed: bool,
 }
 
@@ -88,11 +99,16 @@ impl HeldSubfile {
         disk: usize,
         is_recorded: Arc<AtomicBool>,
     ) -> Self {
+        let mut table = Table::watched(core.cache.watch());
+        if let Some(account) = core.account_for(file.identity().id) {
+            table.set_account(account);
+        }
         let state = State {
             identity: file.identity().clone(),
-            table: Table::watched(core.cache.watch()),
+            table,
             len: file.len(),
             stored_end: file.len().next_multiple_of(BLOCK),
+            is_owing: false,
             removed: false,
         };
         HeldSubfile {
@@ -138,6 +154,9 @@ impl HeldSubfile {
         let mut state = self.lock();
         state.removed = true;
         state.len = 0;
+        if let Some(account) = state.table.account() {
+            account.note_end();
+        }
         state.table.clear();
     }
 
@@ -225,117 +244,8 @@ impl HeldSubfile {
         Ok(())
     }
 
-    /// Writes dirty blocks back, up to about `budget_bytes`, then tables and length. The caller
-    /// holds `backing`.
-    ///
-    /// Measured (64 MiB dirty, ext4, `examples/figures.rs`, loaded machine): 3.7 GB/s into the page
-    /// cache where plain `pwrite` of 1 MiB pieces reaches 6.6, and 2.1 with sync where that reaches 2.6
-    /// to 2.9. What it does beside: a private copy, checksums, one table per MiB.
-    pub(crate) fn write_back(&self, backing: &mut Backing, budget_bytes: u64) -> Result<u64> {
-        let mut writing = WritingBack::new(self.core.upgrade());
-        let (len, identity) = self.attributes();
-        let mut written = 0;
-        let mut from = 0;
-        while written < budget_bytes {
-            let Some((group, blocks)) = self.collect(backing, from) else {
-                break;
-            };
-            let indexes: Vec<usize> = blocks
-                .iter()
-                .map(|b| (b % GROUP_BLOCKS as u64) as usize)
-                .collect();
-            let done = backing.file.write_blocks(group, &indexes, &backing.staging);
-            self.settle(&blocks, done.is_ok());
-            done?;
-            writing.has_written = true;
-            written += blocks.len() as u64 * BLOCK;
-            self.count_written(blocks.len() as u64 * BLOCK);
-            from = (group + 1) * GROUP_BYTES;
-        }
-        backing.file.set_attributes(len, &identity)?;
-        backing.file.flush()?;
-        Ok(written)
-    }
-
-    fn count_written(&self, bytes: u64) {
-        if let Some(core) = self.core.upgrade() {
-            let counter = &core.cache.written_bytes;
-            counter.fetch_add(bytes, Ordering::Relaxed);
-        }
-    }
-
-    /// Takes the dirty blocks of the first group from byte `from` on: copies them to the staging
-    /// buffer and marks them clean and on their way.
-    fn collect(&self, backing: &mut Backing, from: u64) -> Option<(u64, Vec<u64>)> {
-        let mut state = self.lock();
-        let State {
-            table, stored_end, ..
-        } = &mut *state;
-        let first = |table: &Table, start: u64| {
-            let slot = table.find(start).expect("a dirty extent").1;
-            let blocks = 0..(slot.extent.len() / BLOCK) as usize;
-            blocks
-                .filter(|&i| slot.dirty.has(i))
-                .map(|i| start + i as u64 * BLOCK)
-                .find(|&at| at >= from)
-        };
-        // An extent that begins before `from` may reach behind it.
-        let start = from.saturating_sub(CHUNK);
-        let at = table
-            .dirty_from(start)
-            .find_map(|start| first(table, start))?;
-        let group = at / GROUP_BYTES;
-        let range = group * GROUP_BYTES..(group + 1) * GROUP_BYTES;
-        let mut blocks = Vec::new();
-        let mut filled = 0;
-        backing.staging.resize(GROUP_BYTES as usize, 0); // cut to size below
-        let starts: Vec<u64> = table
-            .dirty_from(range.start.saturating_sub(CHUNK))
-            .take_while(|&start| start < range.end)
-            .collect();
-        for start in starts {
-            let slot = table.slot_mut(start).expect("a dirty extent");
-            let end = (start + slot.extent.len()).min(range.end);
-            if end <= range.start.max(start) {
-                continue;
-            }
-            let span = local(start, &(range.start.max(start)..end));
-            let taken: Vec<usize> = span.clone().filter(|&i| slot.dirty.has(i)).collect();
-            slot.writing |= !taken.is_empty();
-            table.mark_clean(start, span);
-            let slot = table.slot_mut(start).expect("found above");
-            for i in taken {
-                let part = &mut backing.staging[filled..filled + BLOCK as usize];
-                slot.extent.copy_out(i as u64 * BLOCK, part);
-                filled += BLOCK as usize;
-                blocks.push((start + i as u64 * BLOCK) / BLOCK);
-            }
-        }
-        backing.staging.truncate(filled);
-        let end = blocks.last().map_or(0, |b| (b + 1) * BLOCK);
-        *stored_end = (*stored_end).max(end);
-        Some((group, blocks))
-    }
-
-    /// Blocks have arrived on disk, or have to be written again.
-    fn settle(&self, blocks: &[u64], is_written: bool) {
-        let mut state = self.lock();
-        for &block in blocks {
-            let at = block * BLOCK;
-            // An extent on its way is neither evicted nor punched: both need what we hold. Only
-            // removal of the subfile takes it away.
-            let Some((start, _)) = state.table.find(at) else {
-                continue;
-            };
-            state.table.slot_mut(start).expect("found").writing = false;
-            if !is_written {
-                state.table.mark_dirty(start, &(at..at + BLOCK));
-            }
-        }
-    }
-
     /// Frees or zeros a range in cache and file. The caller holds `backing`.
-    fn cut(self: &Arc<Self>, backing: &mut Backing, range: Range<u64>) -> Result<()> {
+    pub(super) fn cut(self: &Arc<Self>, backing: &mut Backing, range: Range<u64>) -> Result<()> {
         if range.is_empty() {
             return Ok(());
         }
@@ -377,7 +287,7 @@ impl HeldSubfile {
             Err(e) => return Err(e),
         }
         match self
-            .write_back(backing, u64::MAX)
+            .write_back(backing, u64::MAX, Target::Disk)
             .and_then(|_| backing.file.sync())
         {
             Err(e) if e.is_disk_full() => Ok(()),
@@ -431,8 +341,11 @@ impl State {
     fn fill(&mut self, core: &Core, range: &Range<u64>) -> Result<()> {
         let domain = self.identity.domain;
         let now = core.cache.tick();
+        let fill = Fill::Use {
+            zeros_from: self.stored_end,
+        };
         self.table
-            .fill(range.clone(), Fill::Use, now, &core.pool, domain)
+            .fill(range.clone(), fill, now, &core.pool, domain)
     }
 
     /// Zeros a range of the cache; blocks at its edges become dirty.
@@ -444,6 +357,7 @@ impl State {
                 self.table.mark_dirty(start, &(at..at + BLOCK));
             }
         }
+        self.put_on_record();
     }
 
     /// Everything a write of `range` needs, at once; or what is missing.
@@ -493,52 +407,16 @@ impl State {
     }
 }
 
-impl GrantEnd for HeldSubfile {
-    fn commit(&self, pins: &Pins) -> Result<()> {
-        let mut state = self.lock();
-        let is_current = |i| state.is_current(pins, i).is_some();
-        if state.removed || !(0..pins.list.len()).all(is_current) {
-            drop(state);
-            self.abandon(pins);
-            return Err(Error::Stale);
-        }
-        for (i, pin) in pins.list.iter().enumerate() {
-            let start = state.is_current(pins, i).expect("checked above");
-            state.table.mark_dirty(start, &pin.range());
-            let slot = state.table.slot_mut(start).expect("found above");
-            slot.release_writer();
-            state.len = state.len.max(pin.offset + pin.len);
-        }
-        Ok(())
-    }
-
-    /// Blocks that only this grant touched are read again from disk when a request wants them.
-    fn abandon(&self, pins: &Pins) {
-        let mut state = self.lock();
-        for (i, pin) in pins.list.iter().enumerate() {
-            let Some(start) = state.is_current(pins, i) else {
-                continue;
-            };
-            let len = state.len;
-            let slot = state.table.slot_mut(start).expect("found above");
-            if slot.storable || slot.mapped.is_some() {
-                // Others may have stored here meanwhile, and only memory has it: what is left of the
-                // write stays, as of any write that fails.
-                slot.release_writer();
-                state.table.mark_stored(pin.range());
-                continue;
-            }
-            slot.spoiled.insert(local(start, &pin.range()));
-            slot.release_writer();
-            // A dirty block stays; behind the length it must be zero all the same.
-            let behind = len.clamp(pin.offset, pin.offset + pin.len);
-            slot.extent
-                .zero(behind - start, pin.offset + pin.len - behind);
-        }
-    }
-}
-
 impl DiskSubfile {
+    /// Writes what could not be written before, or says why it still cannot be: nothing more is taken until then.
+    fn pay(&self) -> Result<()> {
+        let is_owing = self.held.lock().is_owing;
+        match is_owing {
+            true => self.flush(),
+            false => Ok(()),
+        }
+    }
+
     /// Grants a range; what it keeps is loaded first.
     fn grant_blocks(&self, range: Range<u64>, keeps: bool, grant: &mut Grant) -> Result<()> {
         check(&range)?;
@@ -548,6 +426,7 @@ impl DiskSubfile {
         }
         let core = self.held.core()?;
         let mut tries = ROOM_TRIES;
+        self.pay()?;
         loop {
             let lack = {
                 let mut state = self.held.lock();
@@ -675,19 +554,15 @@ impl Subfile for DiskSubfile {
 
     fn truncate(&self, len: u64) -> Result<()> {
         check(&(0..len))?;
-        let mut backing = self.held.backing();
-        self.held.lock().check_alive()?;
-        self.held
-            .cut(&mut backing, len..MAX_LEN.next_multiple_of(BLOCK))?;
-        self.held.lock().len = len;
-        Ok(())
+        self.held.truncate(len)
     }
 
     fn punch(&self, range: Range<u64>) -> Result<()> {
         check(&range)?;
         let mut backing = self.held.backing();
         self.held.lock().check_alive()?;
-        self.held.cut(&mut backing, range)
+        self.held.cut(&mut backing, range)?;
+        self.held.flush_cut(&mut backing)
     }
 
     fn preallocate(&self, range: Range<u64>) -> Result<()> {
@@ -696,15 +571,15 @@ impl Subfile for DiskSubfile {
         let mut backing = self.held.backing();
         self.held.lock().check_alive()?;
         backing.file.reserve(touched(&range))?;
-        let mut state = self.held.lock();
-        state.len = state.len.max(end);
+        self.held.lock().raise_len(end);
         Ok(())
     }
 
     fn flush(&self) -> Result<()> {
         let core = self.held.core()?;
         core.guarded(&self.held, |held, backing| {
-            held.write_back(backing, u64::MAX).map(|_| ())
+            held.write_back(backing, u64::MAX, Target::System)
+                .map(|_| ())
         })
     }
 
@@ -716,7 +591,7 @@ impl Subfile for DiskSubfile {
     fn sync_bytes(&self) -> Result<()> {
         let core = self.held.core()?;
         core.guarded(&self.held, |held, backing| {
-            held.write_back(backing, u64::MAX)?;
+            held.write_back(backing, u64::MAX, Target::Disk)?;
             backing.file.sync()?;
             core.note_kept(held, backing);
             Ok(())
@@ -741,6 +616,7 @@ impl Subfile for DiskSubfile {
                 // Everything is on disk: let go of the old domain's memory and load anew.
                 state.table.clear();
                 state.identity.domain = domain;
+                state.put_identity_on_record();
                 return Ok(());
             }
         }
@@ -751,6 +627,7 @@ impl Subfile for DiskSubfile {
         let mut state = self.held.lock();
         state.check_alive()?;
         state.identity.note = note.to_vec();
+        state.put_identity_on_record();
         Ok(())
     }
 
@@ -781,17 +658,22 @@ impl Subfile for DiskSubfile {
 
     fn let_store(&self, start: u64, map: u64) -> bool {
         let mut state = self.held.lock();
-        let is_alive = !state.removed;
+        let may_take = !state.removed && !state.is_owing;
         let slot = state.table.slot_mut(start);
         // Grants that come later find all blocks loaded and leave them so.
-        let slot =
-            slot.filter(|s| is_alive && s.mapped >= Some(map) && (s.storable || s.is_whole()));
-        slot.map(|slot| slot.storable = true).is_some()
+        let may_store =
+            slot.is_some_and(|s| may_take && s.mapped >= Some(map) && (s.storable || s.is_whole()));
+        if may_store {
+            state.table.let_store(start);
+            state.put_on_record();
+        }
+        may_store
     }
 
     fn reserve(&self, range: Range<u64>) -> Result<()> {
         check(&range)?;
         check_reach(range.end)?;
+        self.pay()?;
         for part in rounds(range, CHUNK) {
             let span = self.held.fill(&part, None)?.table.span(part);
             // All blocks of the extents, holes as zeros.
@@ -804,7 +686,7 @@ impl Subfile for DiskSubfile {
         check_reach(end)?;
         let mut state = self.held.lock();
         state.check_alive()?;
-        state.len = state.len.max(end);
+        state.raise_len(end);
         Ok(())
     }
 
@@ -832,6 +714,10 @@ impl Subfile for DiskSubfile {
             let starts: Vec<u64> = state.table.meeting(range).map(|(s, _)| s).collect();
             for start in starts {
                 let slot = state.table.remove(start).expect("listed above");
+                if let Some(account) = state.table.account() {
+                    account.note_aside(&slot.extent);
+                    account.settle();
+                }
                 aside.push(slot.extent, false);
             }
             return Ok(());
@@ -845,6 +731,7 @@ impl Subfile for DiskSubfile {
         // Whatever lies behind the length is zero, and no block on disk.
         let end = range.end.min(state.len.next_multiple_of(BLOCK));
         state.table.mark_stored(range.start..end);
+        state.put_on_record();
         Ok(())
     }
 }

@@ -14,6 +14,8 @@
 //! | `set` | several disks: ranking, failure |
 //! | `found` | what is on the disks when a store opens |
 //! | `held` | one open subfile: cached extents above its data file |
+//! | `legacy` | what a process that was killed had in memory only |
+//! | `unstored` | what of an open subfile only memory has, on record |
 //! | `opening` | one at a time, and why not |
 //! | `room` | what leaves memory when it is needed |
 //! | `store` | all of them: placement, write-back |
@@ -25,6 +27,9 @@ mod format;
 mod found;
 mod group;
 mod held;
+#[cfg(test)]
+mod laws;
+mod legacy;
 mod limited;
 mod opening;
 mod records;
@@ -34,10 +39,12 @@ mod roster;
 mod set;
 mod store;
 pub mod twin;
+mod unstored;
 mod watched;
 
 pub use device::{Directory, Disk, DiskFile, Space};
 pub use file::Recovery;
+pub(crate) use format::crc32c;
 pub use found::{QuarantinedFile, Standing};
 pub use limited::LimitedDisk;
 pub use roster::{DiskId, MissingDisk};

@@ -164,6 +164,9 @@ impl Core {
         if was_open {
             held.cut_behind_length(&mut held.backing())?;
         }
+        if let Some(legacy) = self.take_legacy(id) {
+            held.inherit(legacy)?;
+        }
         Ok(held)
     }
 }

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::sync::Arc;
 
-use super::held::{Backing, HeldSubfile};
+use super::held::{Backing, HeldSubfile, Target};
 use super::store::Core;
 use crate::error::Result;
 use crate::policy::Key;
@@ -79,10 +79,12 @@ impl Core {
             }
             let done = match own {
                 Some((mine, backing)) if Arc::ptr_eq(mine, &held) => {
-                    held.write_back(backing, goal - written)
+                    held.write_back(backing, goal - written, Target::System)
                 }
                 _ => match held.try_backing() {
-                    Some(mut backing) => held.write_back(&mut backing, goal - written),
+                    Some(mut backing) => {
+                        held.write_back(&mut backing, goal - written, Target::System)
+                    }
                     None => continue,
                 },
             };

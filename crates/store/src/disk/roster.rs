@@ -394,6 +394,11 @@ fn begin(seen: Vec<Option<(DiskSpec, DirectoryContent)>>) -> Result<AssembledDis
 }
 
 impl AssembledDisks {
+    /// Whether there was no list until now.
+    pub(crate) fn is_begun(&self) -> bool {
+        self.roster.revision == 0
+    }
+
     /// Whether a disk gets its identity only now.
     pub(crate) fn is_new(&self, id: DiskId) -> bool {
         let mut disks = self.roster.disks.iter();

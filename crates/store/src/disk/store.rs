@@ -21,7 +21,8 @@ use std::sync::{Arc, OnceLock};
 use super::device::Disk;
 use super::file::{DataFile, Recovery, is_data_file, name_of, read_header};
 use super::found::{At, QuarantinedFile, Standing, find};
-use super::held::{Backing, DiskSubfile, HeldSubfile};
+use super::held::{Backing, DiskSubfile, HeldSubfile, Target};
+use super::legacy::Record;
 use super::records::{self, Records};
 use super::roster::{DiskId, assemble};
 use super::set::{DiskSet, DiskSpec};
@@ -29,10 +30,14 @@ use crate::blocks::BLOCK;
 use crate::cache::Cache;
 use crate::error::{Error, Resource, Result};
 use crate::identity::{Identity, SubfileId};
+use crate::ledger::Ledger;
 use crate::memory::check_note;
 use crate::pool::{CHUNK, Pool};
 use crate::store::{Capabilities, Store, Subfile, Usage};
 use parking_lot::{Condvar, Mutex, MutexGuard};
+
+/// Room on the disks that is not promised to anybody.
+const SLACK_BYTES: u64 = 64 << 20;
 
 /// How a disk store behaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,6 +64,9 @@ pub struct Origin {
     /// The last start of the server that the store knows of: what is bound to a later one cannot be on a disk that is
     /// missing now.
     pub last_start: Option<u64>,
+    /// Where blocks are put on record that only memory has. What an earlier process has put there is taken over; the pool was
+    /// adopted with the same ledger then.
+    pub ledger: Option<Ledger>,
 }
 
 /// A subfile as it is listed.
@@ -102,7 +110,10 @@ pub(crate) struct Core {
     pub(crate) records: Records,
     /// Subfiles bound to this start or an earlier one may be on disks that are not there; 0 if none.
     pub(super) doubt: u64,
+    is_begun_now: bool,
     pub(crate) cache: Arc<Cache>,
+    /// What survives the process although no disk has it.
+    pub(super) record: Option<Record>,
     /// Where the last write-back stopped, so that the next goes on from there.
     swept: Mutex<Option<Place>>,
     pub(super) reclaim: OnceLock<Reclaim>,
@@ -213,6 +224,7 @@ impl DiskStore {
         }
         let beside = origin.beside.as_ref();
         let mut assembled = assemble(disks, beside, &origin.forget)?;
+        let is_begun_now = assembled.is_begun();
         assembled.make()?;
         let (missing, lost) = (assembled.missing.clone(), assembled.lost.clone());
         let set = DiskSet::take(&assembled.present, missing, lost)?;
@@ -254,7 +266,12 @@ impl DiskStore {
             };
             index.map.insert(id, known);
         }
+        let record = match origin.ledger {
+            Some(ledger) => Some(Record::new(ledger, &pool)?),
+            None => None,
+        };
         let core = Core {
+            record,
             cache: Arc::new(Cache::new(pool.usage().limit_bytes)),
             swept: Mutex::default(),
             pool,
@@ -264,12 +281,26 @@ impl DiskStore {
             opened: Condvar::new(),
             records,
             doubt,
+            is_begun_now,
             reclaim: OnceLock::new(),
             writing: WriteBacks::default(),
         };
-        Ok(DiskStore {
-            core: Arc::new(core),
-        })
+        let core = Arc::new(core);
+        core.adopt_all()?;
+        Ok(DiskStore { core })
+    }
+
+    /// It is known how far clients of an earlier process had stored ([`Subfile::stored_to`]): what they stored is dirty, and what lies behind
+    /// the lengths is zero. For who has taken over a ledger, before anybody reads.
+    pub fn clear_ahead(&self) {
+        for held in self.core.open_subfiles() {
+            held.end_adoption();
+        }
+    }
+
+    /// Whether there was no store on its disks before: they are new, or have lost what they had.
+    pub fn is_begun_now(&self) -> bool {
+        self.core.is_begun_now
     }
 
     /// An existing subfile that the file's layout has bound to a start of the server: one that is bound to a later
@@ -409,6 +440,23 @@ impl DiskStore {
         self.core.cache.dirty_bytes()
     }
 
+    /// Bytes that are in memory only, or that clients may store into without asking; costs nothing to ask.
+    pub fn exposed_bytes(&self) -> u64 {
+        self.core.cache.exposed_bytes()
+    }
+
+    /// Whether the disks may not have room for `bytes` more, beside all that is in memory only or may become so.
+    pub fn is_short_of(&self, bytes: u64) -> bool {
+        let disks = self.core.set.characteristics();
+        let good = disks.iter().filter(|d| !d.has_failed);
+        let (free, total) = good.fold((0u64, 0u64), |(free, total), d| {
+            (free + d.space.free_bytes, total + d.space.total_bytes)
+        });
+        // Tables, and what others put on the same disks meanwhile.
+        let slack = SLACK_BYTES.min(total / 16);
+        free < self.exposed_bytes() + bytes + slack
+    }
+
     /// Most memory that extents may take; costs nothing to ask.
     pub fn memory_limit_bytes(&self) -> u64 {
         self.core.pool.options().limit_bytes
@@ -432,7 +480,7 @@ impl DiskStore {
         let mut result = Ok(());
         for held in self.core.open_subfiles() {
             let closed = self.core.guarded(&held, |held, backing| {
-                held.write_back(backing, u64::MAX)?;
+                held.write_back(backing, u64::MAX, Target::Disk)?;
                 backing.file.close()?;
                 self.core.note_kept(held, backing);
                 Ok(())
@@ -581,7 +629,9 @@ impl Store for DiskStore {
                 continue;
             }
             let left = budget_bytes - written;
-            let done = core.guarded(&held, |held, backing| held.write_back(backing, left));
+            let done = core.guarded(&held, |held, backing| {
+                held.write_back(backing, left, Target::Disk)
+            });
             match done {
                 Ok(bytes) => written += bytes,
                 Err(e) => result = result.and(Err(e)),
@@ -676,7 +726,7 @@ impl Core {
             let Some(held) = &entry.open else { continue };
             let is_used = |held: &HeldSubfile| {
                 let state = held.lock();
-                state.table.is_dirty() || state.table.is_mapped()
+                state.table.is_dirty() || state.table.is_mapped() || state.table.is_on_record()
             };
             if Arc::strong_count(held) > 1 || is_used(held) {
                 continue;
@@ -684,7 +734,12 @@ impl Core {
             let closed = held.try_backing().is_some_and(|mut backing| {
                 let (len, identity) = held.attributes();
                 let noted = backing.file.set_attributes(len, &identity);
-                noted.is_ok() && backing.file.is_synced() && backing.file.close().is_ok()
+                let closed =
+                    noted.is_ok() && backing.file.is_synced() && backing.file.close().is_ok();
+                if closed {
+                    held.lock().forget_record(len, &identity);
+                }
+                closed
             });
             if closed {
                 entry.open = None;

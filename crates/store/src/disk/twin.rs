@@ -90,7 +90,11 @@ struct World {
     broken: bool,
     capacity_bytes: Option<u64>,
     locked: bool,
+    /// Told before each operation.
+    watcher: Option<Watcher>,
 }
+
+type Watcher = Arc<dyn Fn(&Twin) + Send + Sync>;
 
 #[derive(Clone, Default)]
 struct Image {
@@ -134,9 +138,16 @@ impl Twin {
 
     /// An equal disk that goes its own way from here: to try several fates of one moment.
     pub fn fork(&self) -> Twin {
+        let mut world = self.lock().clone();
+        world.watcher = None;
         Twin {
-            world: Arc::new(Mutex::new(self.lock().clone())),
+            world: Arc::new(Mutex::new(world)),
         }
+    }
+
+    /// Calls a test before each operation, with a disk that is as this one is at that moment.
+    pub fn watch(&self, watcher: impl Fn(&Twin) + Send + Sync + 'static) {
+        self.lock().watcher = Some(Arc::new(watcher));
     }
 
     /// Gives it a size, in bytes of pages that hold data.
@@ -313,6 +324,12 @@ impl World {
     /// Counts an operation and applies the plan.
     fn turn(&mut self, can_lack_space: bool) -> io::Result<Turn> {
         self.operations += 1;
+        if let Some(watcher) = &self.watcher {
+            let mut moment = self.clone();
+            moment.watcher = None;
+            let world = Arc::new(Mutex::new(moment));
+            watcher(&Twin { world });
+        }
         if self.broken {
             return Err(io::Error::other("the disk is broken"));
         }

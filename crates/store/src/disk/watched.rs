@@ -131,6 +131,10 @@ impl<W: Watcher> DiskFile for WatchedFile<W> {
         Ok(n)
     }
 
+    fn begin_sync(&self, offset: u64, len: u64) {
+        self.file.begin_sync(offset, len);
+    }
+
     fn sync(&self) -> io::Result<()> {
         let synced = self.file.sync();
         synced.inspect_err(|_| self.watcher.sync_failed())

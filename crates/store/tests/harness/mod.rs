@@ -5,21 +5,30 @@
 #![allow(dead_code)] // each test file uses some of it
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use store::conformance::Harness;
 use store::disk::twin::{Loss, Twin};
-use store::{Directory, DiskOptions, DiskSpec, DiskStore, MemoryStore, Pool, PoolOptions, Store};
+use store::ledger::twin::KeeperTwin;
+use store::{
+    Directory, DiskOptions, DiskSpec, DiskStore, Ledger, MemoryStore, Origin, Pool, PoolOptions,
+    Store,
+};
 
 /// A pool with small segments, so that tests cross their borders.
 pub(crate) fn pool(limit_bytes: u64) -> Pool {
-    Pool::new(PoolOptions {
+    Pool::new(pool_options(limit_bytes))
+}
+
+pub(crate) fn pool_options(limit_bytes: u64) -> PoolOptions {
+    PoolOptions {
         limit_bytes,
         keep_warm_bytes: limit_bytes / 4,
         segment_bytes: 8 << 20,
         segments: 64,
         ..PoolOptions::for_limit(limit_bytes)
-    })
+    }
 }
 
 pub(crate) struct MemoryHarness(MemoryStore);
@@ -33,6 +42,51 @@ impl MemoryHarness {
 impl Harness for MemoryHarness {
     fn store(&self) -> &dyn Store {
         &self.0
+    }
+}
+
+/// A memory store with a ledger. A kill leaves everything as it is, and adopts a copy of it.
+pub(crate) struct KeptHarness {
+    store: MemoryStore,
+    keeper: KeeperTwin,
+    limit_bytes: u64,
+    /// Kills so far.
+    pub kills: Arc<AtomicU64>,
+}
+
+const STAMP: &[u8] = b"conformance";
+
+impl KeptHarness {
+    pub(crate) fn new(limit_bytes: u64, kills: &Arc<AtomicU64>) -> Self {
+        let keeper = KeeperTwin::new();
+        let ledger = Ledger::new(keeper.keeping(), STAMP).unwrap();
+        let pool = Pool::with_ledger(pool_options(limit_bytes), ledger.clone());
+        KeptHarness {
+            store: MemoryStore::with_ledger(pool, ledger),
+            keeper,
+            limit_bytes,
+            kills: Arc::clone(kills),
+        }
+    }
+}
+
+impl Harness for KeptHarness {
+    fn store(&self) -> &dyn Store {
+        &self.store
+    }
+
+    fn kill(&mut self) -> bool {
+        let keeper = self.keeper.copy();
+        let ledger = Ledger::adopt(keeper.ledger(), keeper.keeping(), STAMP).unwrap();
+        let options = pool_options(self.limit_bytes);
+        let pool = Pool::adopt(options, ledger.clone(), keeper.segments()).unwrap();
+        let used = self.store.usage().memory_bytes;
+        self.store = MemoryStore::adopt(pool, ledger).unwrap();
+        self.store.clear_ahead();
+        self.keeper = keeper;
+        assert_eq!(self.store.usage().memory_bytes, used);
+        self.kills.fetch_add(1, Ordering::Relaxed);
+        true
     }
 }
 
@@ -116,6 +170,72 @@ impl TwinHarness {
             store,
             limit_bytes,
         }
+    }
+}
+
+/// A disk store on a twin, with a ledger: a kill leaves what is not written back to the next process.
+pub(crate) struct KeptTwinHarness {
+    twin: Twin,
+    keeper: KeeperTwin,
+    store: Option<DiskStore>,
+    limit_bytes: u64,
+    /// Kills so far.
+    pub kills: Arc<AtomicU64>,
+}
+
+impl KeptTwinHarness {
+    pub(crate) fn new(limit_bytes: u64, kills: &Arc<AtomicU64>) -> Self {
+        let keeper = KeeperTwin::new();
+        let ledger = Ledger::new(keeper.keeping(), STAMP).unwrap();
+        let pool = Pool::with_ledger(pool_options(limit_bytes), ledger.clone());
+        let mut harness = KeptTwinHarness {
+            twin: Twin::new(),
+            keeper,
+            store: None,
+            limit_bytes,
+            kills: Arc::clone(kills),
+        };
+        harness.start(pool, ledger);
+        harness
+    }
+
+    fn start(&mut self, pool: Pool, ledger: Ledger) {
+        let origin = Origin {
+            options: DiskOptions { open_files: 2 },
+            ledger: Some(ledger),
+            ..Origin::default()
+        };
+        let disks = vec![DiskSpec::new(self.twin.clone())];
+        let store = DiskStore::start(pool, disks, origin).unwrap();
+        store.clear_ahead();
+        self.store = Some(store);
+    }
+}
+
+impl Harness for KeptTwinHarness {
+    fn store(&self) -> &dyn Store {
+        self.store.as_ref().unwrap()
+    }
+
+    fn restart(&mut self) {
+        self.kill();
+    }
+
+    fn kill(&mut self) -> bool {
+        self.keeper = self.keeper.copy();
+        self.store = None;
+        self.twin.restart(Loss::Nothing);
+        let keeper = &self.keeper;
+        let ledger = Ledger::adopt(keeper.ledger(), keeper.keeping(), STAMP).unwrap();
+        let options = pool_options(self.limit_bytes);
+        let pool = Pool::adopt(options, ledger.clone(), keeper.segments()).unwrap();
+        self.start(pool, ledger);
+        self.kills.fetch_add(1, Ordering::Relaxed);
+        true
+    }
+
+    fn evict(&self) {
+        self.store.as_ref().unwrap().evict();
     }
 }
 

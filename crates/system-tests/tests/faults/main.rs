@@ -8,6 +8,7 @@
 //! tested in `crates/direct/tests/fork.rs`.
 
 mod client_killed;
+mod full_disk;
 mod malicious;
 mod many_files;
 mod server_killed;

@@ -175,7 +175,8 @@ impl Scene {
         let pid = self.service.io(0).pid();
         until("descriptors of clients that are gone", || {
             let now = holds(pid);
-            now.of_kind("/memfd:pario-page") == 1 && now.of_kind("anon_inode:[pidfd]") <= 2
+            // Each once more for the keeper.
+            now.of_kind("/memfd:pario-page") == 2 && now.of_kind("anon_inode:[pidfd]") <= 3
         });
     }
 }

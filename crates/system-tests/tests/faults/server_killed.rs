@@ -1,14 +1,14 @@
 //! A server that is killed while clients copy: they learn it at once, from the word in the table, not
-//! by waiting for anybody.
+//! by waiting for anybody. Its memory is gone with it: it has no keeper, from which the next start would have it.
 
 use std::time::{Duration, Instant};
 
 use client::ServerId;
 use system_tests::files::{create, open, read, whole};
-use system_tests::{OpenHow, Random};
+use system_tests::{OpenHow, Random, ServiceOptions};
 
-use crate::{MIB, direct_counts, goes_on, make, pound, print_seed, servers_of, service};
-use crate::{some_time, stop_file};
+use crate::{MIB, direct_counts, goes_on, make, pound, print_seed, servers_of, some_time};
+use crate::{start, stop_file};
 
 /// How long clients wait for a server that cannot be reached. Whoever knows that it is dead waits for a small part
 /// of it, also where the machine is busy.
@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(120);
 fn kill_of_a_server_is_learned_at_once_by_clients_that_copy() {
     print_seed();
     let mut random = Random::of_run(10);
-    let mut service = service(2);
+    let mut service = start(ServiceOptions::new(2).io_arguments(["--no-keeper"]));
     let client = service.client();
     let victim = 1;
     let dead = service.server_id(victim).0;

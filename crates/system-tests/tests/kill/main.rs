@@ -5,6 +5,7 @@
 //! the metadata manager, synced bytes after a restart of disk servers, and everything else is old or
 //! new or reported, never something third.
 
+mod adoption;
 mod clients;
 mod everything;
 mod given_up;

@@ -204,14 +204,16 @@ fn start_of_a_server_on_the_same_boot_keeps_what_was_written() {
     file.close().unwrap();
 }
 
-/// A memory server has nothing of its last start, and says so, also of what was written without asking it.
+/// A memory server whose keeper has died with it, as they do with their host, has nothing of its last start, and says so, also
+/// of what was written without asking it. With its keeper it has everything, and a sync finds nothing lost.
 #[test]
-fn memory_server_that_starts_again_loses_what_was_written() {
+fn memory_server_that_starts_again_loses_what_was_written_only_without_its_keeper() {
     let mut service = ServiceOptions::new(1).start();
-    for is_direct in [false, true] {
+    let cases = [(false, false), (true, false), (false, true), (true, true)];
+    for (is_direct, is_kept) in cases {
         let options = service.connect_options().with_direct(is_direct);
         let client = Client::connect(&service.url(), options).unwrap();
-        let path = format!("/{is_direct}");
+        let path = format!("/{is_direct}-{is_kept}");
         let file = create(&client, &path, "striped(64KiB) over 1");
         // The first one asks for the memory.
         for tag in [1, 2] {
@@ -219,8 +221,16 @@ fn memory_server_that_starts_again_loses_what_was_written() {
         }
         assert_eq!(file.last_access().is_direct, is_direct);
         service.kill_io(0);
+        if !is_kept {
+            service.kill_keeper(0);
+        }
         service.start_io(0);
-        let error = file.sync().unwrap_err();
-        assert_eq!(error.status(), Status::Lost, "{error}");
+        match is_kept {
+            true => assert!(!file.sync().unwrap().is_durable),
+            false => {
+                let error = file.sync().unwrap_err();
+                assert_eq!(error.status(), Status::Lost, "{error}");
+            }
+        }
     }
 }

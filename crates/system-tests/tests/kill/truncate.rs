@@ -26,16 +26,11 @@ fn kill(service: &mut Service, victim: Victim, owner: usize) {
 
 #[test]
 fn cut_that_was_interrupted_is_done_or_not_and_no_old_byte_returns() {
-    for (store, victims) in [
-        (
-            Store::Disk,
-            &[Victim::Owner, Victim::Other, Victim::Manager][..],
-        ),
-        (Store::Memory, &[Victim::Manager]),
-    ] {
+    let victims = [Victim::Owner, Victim::Other, Victim::Manager];
+    for store in [Store::Disk, Store::Memory] {
         let mut service = service(3, store);
         for (round, mut random) in rounds(8, 2).enumerate() {
-            for &victim in victims {
+            for victim in victims {
                 let path = format!("/{victim:?}-{round}");
                 eprintln!("{path} {store:?}");
                 let client = impatient_client(&service, 20);

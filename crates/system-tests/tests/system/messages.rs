@@ -274,7 +274,8 @@ fn seed001_s31_a_server_that_fails_makes_the_access_fail_and_is_named() {
         .expect_err("a server is gone");
     assert!(names(&error), "{error}");
     assert_ne!(error.status(), Status::Ok);
-    // Its memory is gone, and that is said for ever; other files go on.
+    // With its keeper its memory is gone, and that is said for ever; other files go on.
+    service.kill_keeper(dead);
     service.start_io(dead);
     let late = service.client();
     let error = open(&late, "/file").read_at(0, &mut [0; 1000]);

@@ -141,7 +141,9 @@ fn a_client_that_stood_still_during_moves_writes_where_the_bytes_are_now() {
 
 #[test]
 fn memory_that_is_lost_in_a_move_is_named_and_nothing_else_is() {
-    let mut service = ServiceOptions::new(3).start();
+    // Nobody keeps it.
+    let options = ServiceOptions::new(3).io_arguments(["--no-keeper"]);
+    let mut service = options.start();
     let url = service.url();
     // Soon tired of one that is away, but not of one that is slow.
     let mut options = ConnectOptions::default();

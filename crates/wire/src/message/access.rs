@@ -39,6 +39,12 @@ pub const GO: u16 = 1;
 pub const NEWER: u16 = 4;
 /// Flag of a write to the owner: it ends at [`Access::end`] and the size grows with it.
 pub const GROW: u16 = 2;
+/// Flag of a write that ends behind the end of the file as its client knows it: the server has the owner of the file know
+/// that the file grows here, if it does not know yet, and says [`COUNTED`].
+pub const GROWS: u16 = 8;
+/// Flag of an answer to a write with [`GROWS`]: the owner asks this server before it tells a size, so nobody has to be told of
+/// the bytes that were written here. Without it the client tells the owner.
+pub const COUNTED: u16 = 8;
 /// Flag of a request of a client: all bytes of the range, wherever they lie, in view order. The control
 /// part is a [`Whole`](super::mapping::Whole), that of the answer a [`WholeAnswer`](super::mapping::WholeAnswer).
 pub const WHOLE: u16 = 16;

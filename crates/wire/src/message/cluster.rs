@@ -11,13 +11,17 @@ use super::field::Bytes;
 use crate::layout_state::LayoutState;
 use crate::{ClientId, FileId, HandleId, ServerId, SizeState, Time};
 
+/// What a server [resumes](Join::resumes) that has noted no start yet and has lost nothing: whatever was bound to it
+/// since its first join, it has. No start has this number.
+pub const NO_START: u64 = 0;
+
 record! {
     /// A server that starts, to the metadata manager.
     pub struct Join {
-        /// Its number if it was here before.
+        /// Its number if it was here before and knows it; otherwise its identity tells.
         pub server: Option<ServerId>,
-        /// The last incarnation that its store recorded, if it found one. A server records its
-        /// incarnation durably before it serves.
+        /// The last incarnation that its store recorded, if it found one; [`NO_START`] if the store is sound and none
+        /// was recorded. A server records its incarnation durably before it serves.
         pub resumes: Option<u64>,
         /// This very process is this incarnation already: it has lost the metadata manager, not its
         /// bytes. Once it is a member again it serves every file whose duties were being handed over, with the state

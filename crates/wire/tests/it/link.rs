@@ -21,9 +21,9 @@ use wire::message::{Refusal, Request};
 use wire::seal::{SEALED, Seal};
 use wire::url::Endpoint;
 
-const WAIT: Duration = Duration::from_secs(20);
+pub(crate) const WAIT: Duration = Duration::from_secs(20);
 
-fn header(kind: u16, request: u64) -> Header {
+pub(crate) fn header(kind: u16, request: u64) -> Header {
     Header {
         kind,
         status: Status::Ok,
@@ -35,7 +35,7 @@ fn header(kind: u16, request: u64) -> Header {
 }
 
 /// Where a server listens; the socket goes with it.
-struct Place(Endpoint);
+pub(crate) struct Place(Endpoint);
 
 impl std::ops::Deref for Place {
     type Target = Endpoint;
@@ -54,7 +54,7 @@ impl Drop for Place {
 }
 
 /// A listener of each kind.
-fn listeners() -> Vec<(Listener, Place)> {
+pub(crate) fn listeners() -> Vec<(Listener, Place)> {
     let name = format!(
         "pario-link-{}-{:?}.sock",
         std::process::id(),
@@ -538,6 +538,10 @@ fn descriptors_travel_with_the_frame_they_belong_to() {
     .unwrap();
     assert!(text.starts_with("Name:"));
     assert_eq!(client.receive().unwrap().0.request, 3);
+    let most = vec![file.as_fd(); wire::MOST_DESCRIPTORS];
+    server.send_with_descriptors(header(4), b"", &most).unwrap();
+    assert_eq!(client.receive().unwrap().0.request, 4);
+    assert_eq!(client.take_descriptors().len(), most.len());
     let many = vec![file.as_fd(); wire::MOST_DESCRIPTORS + 1];
     assert!(server.send_with_descriptors(header(4), b"", &many).is_err());
 }

@@ -7,5 +7,6 @@ mod hostile;
 mod hostile_messages;
 mod kinds;
 mod link;
+mod link_states;
 mod round_trip;
 mod samples;

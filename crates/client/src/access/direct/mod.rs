@@ -100,6 +100,15 @@ impl Counters {
     }
 }
 
+/// How the process of a server has died.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Death {
+    /// What was in its memory is gone.
+    WithMemory,
+    /// A keeper has its memory.
+    MemoryKept,
+}
+
 /// A server, as far as sharing its memory is concerned.
 #[derive(Debug)]
 enum Neighbour {
@@ -111,6 +120,8 @@ enum Neighbour {
     /// The kernel said that the process of this start has died.
     Died {
         incarnation: u64,
+        /// Its memory may be there at its next start.
+        is_kept: bool,
     },
 }
 
@@ -150,6 +161,18 @@ impl Sharing {
         }
     }
 
+    /// Whether a server shares its memory.
+    pub(crate) fn has_near(&self) -> bool {
+        let servers = self.servers.lock();
+        let is_near = |(_, known): &(u64, Neighbour)| matches!(known, Neighbour::On(_));
+        servers.iter().any(is_near)
+    }
+
+    /// Whether any was asked to.
+    pub(crate) fn has_tried(&self) -> bool {
+        !self.servers.lock().is_empty()
+    }
+
     /// What is known about this start of a server; what was known about another is dropped.
     fn known(&self, server: u64, incarnation: u64) -> Option<Option<Arc<Attached>>> {
         let mut servers = self.servers.lock();
@@ -158,13 +181,17 @@ impl Sharing {
             Neighbour::On(a) if a.incarnation == incarnation && a.is_alive() => {
                 Some(Some(a.clone()))
             }
-            Neighbour::Off { incarnation: i } | Neighbour::Died { incarnation: i }
+            Neighbour::Off { incarnation: i } | Neighbour::Died { incarnation: i, .. }
                 if *i == incarnation =>
             {
                 Some(None)
             }
             Neighbour::On(a) if a.incarnation == incarnation => {
-                servers[at].1 = Neighbour::Died { incarnation };
+                let is_kept = a.table.is_kept();
+                servers[at].1 = Neighbour::Died {
+                    incarnation,
+                    is_kept,
+                };
                 Some(None)
             }
             _ => {
@@ -174,16 +201,26 @@ impl Sharing {
         }
     }
 
-    /// Whether the process that was this start of a server is known to be dead.
+    /// Whether the process that was this start of a server is known to be dead, and its memory with it.
     pub(crate) fn has_died(&self, server: u64, incarnation: u64) -> bool {
+        self.death(server, incarnation) == Some(Death::WithMemory)
+    }
+
+    /// How the process that was this start of a server has died, if it is known to be dead.
+    fn death(&self, server: u64, incarnation: u64) -> Option<Death> {
         let servers = self.servers.lock();
-        servers.iter().any(|(s, known)| {
-            *s == server
-                && match known {
-                    Neighbour::On(a) => a.incarnation == incarnation && !a.is_alive(),
-                    Neighbour::Died { incarnation: i } => *i == incarnation,
-                    Neighbour::Off { .. } => false,
-                }
+        let (_, known) = servers.iter().find(|(s, _)| *s == server)?;
+        let (start, is_kept) = match known {
+            Neighbour::On(a) if !a.is_alive() => (a.incarnation, a.table.is_kept()),
+            Neighbour::Died {
+                incarnation,
+                is_kept,
+            } => (*incarnation, *is_kept),
+            _ => return None,
+        };
+        (start == incarnation).then_some(match is_kept {
+            true => Death::MemoryKept,
+            false => Death::WithMemory,
         })
     }
 
@@ -195,9 +232,12 @@ impl Sharing {
 
     /// Gives up sharing with this start of a server.
     pub(crate) fn switch_off(&self, server: u64, incarnation: u64) {
-        let known = match self.has_died(server, incarnation) {
-            true => Neighbour::Died { incarnation },
-            false => Neighbour::Off { incarnation },
+        let known = match self.death(server, incarnation) {
+            Some(death) => Neighbour::Died {
+                incarnation,
+                is_kept: death == Death::MemoryKept,
+            },
+            None => Neighbour::Off { incarnation },
         };
         self.keep(server, known);
     }

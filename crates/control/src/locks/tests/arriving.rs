@@ -15,6 +15,7 @@ fn what_a_dead_client_has_admitted_stays_until_it_is_fenced() {
         handle: HandleId(0),
     };
     assert_eq!(m.handle(leave), []);
+    assert_eq!(m.handle(Event::Left(ClientId(0))), []);
     // Client 0 may still write with its lease, so client 1 gets none.
     let effects = m.handle(admit(1, 1, &all));
     let leases = |e: &Effect| matches!(e, Effect::Lease { .. });
@@ -65,4 +66,74 @@ fn server_that_knows_the_number_is_told_it_and_nobody_else_is() {
     assert_eq!(m.handle(says(now)), tell(now, &[server]));
     // One that knows more makes it void for all.
     assert_eq!(m.handle(says(now + 1)), tell(now + 2, &SERVERS));
+}
+
+/// A bound per client counts handles that wait as well as those that are in, and locks of either kind.
+#[test]
+fn claims_of_a_client_are_its_handles_and_its_locks() {
+    let (mut m, whole) = (manager(), View::whole_file());
+    let second = Event::Admit {
+        client: ClientId(1),
+        handle: HandleId(9),
+        key: ViewKey(0),
+        view: whole.clone(),
+    };
+    let claims = |m: &LockManager| [0, 1, 2].map(|client| m.claims(ClientId(client)));
+    settle(&mut m, admit(1, 0, &whole));
+    assert_eq!(claims(&m), [0, 1, 0]);
+    // Now two overlap, and servers have to be told before the second is in.
+    let told = m.handle(second);
+    assert_eq!(claims(&m), [0, 2, 0]);
+    let [Effect::Tell { number, servers }] = &told[..] else {
+        panic!("{told:?}");
+    };
+    for &server in servers {
+        let number = *number;
+        m.handle(Event::Told { server, number });
+    }
+    assert_eq!(claims(&m), [0, 2, 0]);
+    settle(&mut m, admit(2, 0, &whole));
+    assert_eq!(claims(&m), [0, 2, 1]);
+    for request in 0..3 {
+        settle(&mut m, lock(1, request, 0..10, Mode::Exclusive));
+    }
+    settle(&mut m, lock(2, 7, 0..10, Mode::Exclusive));
+    assert_eq!(claims(&m), [0, 5, 2]);
+    settle(&mut m, Event::Unlock(ticket(1, 2)));
+    settle(
+        &mut m,
+        Event::Leave {
+            client: ClientId(2),
+            handle: HandleId(2),
+        },
+    );
+    assert_eq!(m.claims(ClientId(1)), 4);
+}
+
+#[test]
+fn events_of_clients_say_whose_they_are() {
+    let (server, number) = (SERVERS[0], 1);
+    let client = ClientId(4);
+    let handle = HandleId(4);
+    let of_the_client = [
+        admit(4, 0, &View::whole_file()),
+        Event::Leave { client, handle },
+        lock(4, 0, 0..1, Mode::Shared),
+        Event::Unlock(ticket(4, 0)),
+        Event::Left(client),
+        Event::Died(client),
+        Event::Fenced { server, client },
+    ];
+    for event in of_the_client {
+        assert_eq!(event.client(), Some(client), "{event:?}");
+    }
+    let of_servers = [
+        Event::Told { server, number },
+        Event::NumberIs { server, number },
+        Event::ServerGone(server),
+        Event::ServerAdded(server),
+    ];
+    for event in of_servers {
+        assert_eq!(event.client(), None, "{event:?}");
+    }
 }

@@ -118,3 +118,15 @@ fn eras_ascend_by_step_and_then_by_start_however_many_there_were() {
     assert_eq!(era(0, u64::MAX), (1 << 20) - 1);
     assert_eq!(era(u64::MAX, u64::MAX), (1 << 40) - 1);
 }
+
+#[test]
+fn no_era_is_above_the_last() {
+    let number_in = |era| {
+        let (mut m, _) = LockManager::restarted(SERVERS, era);
+        for server in SERVERS {
+            m.handle(Event::NumberIs { server, number: 0 });
+        }
+        m.number()
+    };
+    assert_eq!(number_in(u64::MAX), number_in(era(u64::MAX, u64::MAX)));
+}
