@@ -22,7 +22,8 @@
 //! A grower says with each answer whether it still is one. One that has announced itself again since it was asked stays: its
 //! answer may be from before.
 //!
-//! An owner that starts again takes all servers for growers. It takes the largest of the durable size and the ends that the file's
+//! A server that is new to the file, or comes back to it with another layout, is taken for a grower until it has said otherwise, for it may
+//! have announced itself before. An owner that starts again takes all servers for growers. It takes the largest of the durable size and the ends that the file's
 //! servers report, each capped by the pending truncate if its server has not applied that yet.
 //!
 //! Invariants
@@ -83,8 +84,8 @@ pub enum Event {
     EndIs {
         /// The server.
         server: ServerId,
-        /// How often it had announced itself when it was asked ([`SizeOwner::growers`]).
-        announcements: u64,
+        /// The number of its last announcement when it was asked ([`SizeOwner::growers`]).
+        announcement: u64,
         /// The last epoch it has applied.
         epoch: u64,
         /// One past its last byte of the file.
@@ -101,7 +102,8 @@ pub enum Event {
     ServerOver(ServerId),
     /// Its bytes are gone for good, or it has none of the file any more.
     ServerLost(ServerId),
-    /// A server has bytes of the file from now on; what it has is counted already.
+    /// A server has bytes of the file from now on; what it has is counted already. It may have announced itself when it had
+    /// some before, and will not do so again: it is taken for a grower until it says otherwise.
     ServerAdded(ServerId),
 }
 
@@ -171,8 +173,11 @@ pub struct SizeOwner {
     servers: BTreeMap<ServerId, bool>,
     /// Servers whose ends are not known yet, after a restart.
     asked: BTreeSet<ServerId>,
-    /// Servers where bytes may be written without a report, and how often they have announced themselves.
+    /// Servers where bytes may be written without a report, and how many announcements there were with their last one.
     growers: BTreeMap<ServerId, u64>,
+    /// Announcements of all servers. It never falls, so an answer to a question from before a server was lost cannot be
+    /// taken for one about the time since it was added again.
+    announcements: u64,
     queue: VecDeque<(Ticket, u64)>,
     /// The first of the queue waits for its intent.
     intending: bool,
@@ -188,6 +193,7 @@ impl SizeOwner {
             servers: servers.into_iter().map(|s| (s, true)).collect(),
             asked: BTreeSet::new(),
             growers: BTreeMap::new(),
+            announcements: 0,
             queue: VecDeque::new(),
             intending: false,
             cutting: None,
@@ -251,15 +257,15 @@ impl SizeOwner {
         left.any(|server| self.servers.get(server) == Some(&true))
     }
 
-    /// Servers that have to be asked before the size is told, and how often each has announced itself. Those whose ends
+    /// Servers that have to be asked before the size is told, each with the number of its last announcement. Those whose ends
     /// are not known yet after a restart are asked already.
     pub fn growers(&self) -> impl Iterator<Item = (ServerId, u64)> {
         let growers = self.growers.iter().map(|(server, count)| (*server, *count));
         growers.filter(|(server, _)| !self.asked.contains(server))
     }
 
-    /// How often a server has announced itself; 0 if it is no grower.
-    pub fn announcements(&self, server: ServerId) -> u64 {
+    /// The number of a server's last announcement; 0 if it is no grower.
+    pub fn announcement(&self, server: ServerId) -> u64 {
         self.growers.get(&server).copied().unwrap_or(0)
     }
 
@@ -330,7 +336,7 @@ impl SizeOwner {
                     cutting.live.remove(&server);
                 }
             }
-            Event::Announced(server) => *self.growers.entry(server).or_default() += 1,
+            Event::Announced(server) => self.expect_growth(server),
             Event::EndIs { server, epoch, .. } if epoch > self.epoch => {
                 if self.asked.contains(&server) || self.growers.contains_key(&server) {
                     effects.push(Effect::Behind(server));
@@ -338,7 +344,7 @@ impl SizeOwner {
             }
             Event::EndIs {
                 server,
-                announcements,
+                announcement,
                 epoch,
                 end,
                 grows,
@@ -347,7 +353,7 @@ impl SizeOwner {
                 if was_asked || self.growers.contains_key(&server) {
                     self.size = self.size.max(self.believed(epoch, end));
                 }
-                if !grows && self.announcements(server) == announcements {
+                if !grows && self.announcement(server) == announcement {
                     self.growers.remove(&server);
                 }
             }
@@ -372,9 +378,11 @@ impl SizeOwner {
                 }
             }
             Event::ServerAdded(server) => {
-                if self.servers.insert(server, true).is_none()
-                    && let Some(cutting) = &mut self.cutting
-                {
+                let is_new = self.servers.insert(server, true).is_none();
+                if is_new {
+                    self.expect_growth(server);
+                }
+                if let Some(cutting) = self.cutting.as_mut().filter(|_| is_new) {
                     cutting.left.insert(server);
                     cutting.live.insert(server);
                     effects.push(Effect::Apply {
@@ -397,6 +405,12 @@ impl SizeOwner {
             self.size = self.size.max(end);
         }
         counts
+    }
+
+    /// The server is asked from now on, until it says that nothing grows there.
+    fn expect_growth(&mut self, server: ServerId) {
+        self.announcements += 1;
+        self.growers.insert(server, self.announcements);
     }
 
     fn grow(&mut self, end: u64, effects: &mut Vec<Effect>) {

@@ -345,10 +345,10 @@ fn an_intent_whose_answer_was_lost_is_taken_over() {
 }
 
 /// What a grower says that still is one.
-fn end_is(server: ServerId, announcements: u64, epoch: u64, end: u64) -> Event {
+fn end_is(server: ServerId, announcement: u64, epoch: u64, end: u64) -> Event {
     Event::EndIs {
         server,
-        announcements,
+        announcement,
         epoch,
         end,
         grows: true,
@@ -356,14 +356,35 @@ fn end_is(server: ServerId, announcements: u64, epoch: u64, end: u64) -> Event {
 }
 
 /// What a server says that is none.
-fn last_end(server: ServerId, announcements: u64, epoch: u64, end: u64) -> Event {
+fn last_end(server: ServerId, announcement: u64, epoch: u64, end: u64) -> Event {
     Event::EndIs {
         server,
-        announcements,
+        announcement,
         epoch,
         end,
         grows: false,
     }
+}
+
+/// A server that leaves the file with a move and comes back with the next may still hold itself for announced.
+#[test]
+fn a_server_that_comes_back_is_asked_until_it_says_that_nothing_grows() {
+    let mut owner = SizeOwner::new([A, B]);
+    owner.handle(Event::Announced(B));
+    owner.handle(end_is(B, 1, 0, 70));
+    owner.handle(Event::ServerLost(B));
+    owner.handle(Event::ServerAdded(B));
+    assert!(owner.growers().eq([(B, 2)]));
+    // What it said before it left is no answer to the question of now.
+    owner.handle(last_end(B, 1, 0, 70));
+    assert!(owner.growers().eq([(B, 2)]));
+    owner.handle(end_is(B, 2, 0, 90));
+    assert_eq!((owner.size(), owner.growers().count()), (Some(90), 1));
+    owner.handle(last_end(B, 2, 0, 90));
+    assert_eq!((owner.size(), owner.growers().count()), (Some(90), 0));
+    // One that was there all the time has announced itself if it grows.
+    owner.handle(Event::ServerAdded(A));
+    assert_eq!(owner.growers().count(), 0);
 }
 
 #[test]
@@ -388,12 +409,12 @@ fn growers_are_asked_until_they_say_that_they_are_none() {
     owner.handle(truncate(1, 10));
     owner.handle(Event::Intended { epoch: 1 });
     owner.handle(applied(A, 1));
-    owner.handle(end_is(B, 1, 0, 500));
+    owner.handle(end_is(B, 3, 0, 500));
     owner.handle(applied(B, 1));
     assert_eq!(owner.size(), Some(10));
-    owner.handle(end_is(B, 1, 0, 500));
+    owner.handle(end_is(B, 3, 0, 500));
     assert_eq!(owner.size(), Some(10), "it answered before it cut");
-    owner.handle(end_is(B, 1, 1, 12));
+    owner.handle(end_is(B, 3, 1, 12));
     assert_eq!(owner.size(), Some(12));
     owner.handle(Event::ServerLost(B));
     assert_eq!(owner.growers().count(), 0);
@@ -536,10 +557,10 @@ fn nothing_counted_is_lost_and_nothing_cut_returns() {
                 }
             }
             let growers: Vec<(ServerId, u64)> = owner.growers().collect();
-            for (server, announcements) in growers {
+            for (server, announcement) in growers {
                 let (epoch, end) = servers[&server];
                 let says = [end_is, last_end][below(2) as usize];
-                for effect in owner.handle(says(server, announcements, epoch, end)) {
+                for effect in owner.handle(says(server, announcement, epoch, end)) {
                     match effect {
                         Effect::Apply { epoch, to, servers } => {
                             under_way.extend(servers.iter().map(|s| apply(epoch, to, &[*s])));

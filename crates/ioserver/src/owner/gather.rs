@@ -107,11 +107,11 @@ impl Owner {
             let mut work = Vec::new();
             let mut failed = None;
             let mut asked = file.lock();
-            for ((server, announcements), answer) in growers.into_iter().zip(answers) {
+            for ((server, announcement), answer) in growers.into_iter().zip(answers) {
                 match answer {
                     Ok(end) => {
                         let written = asked.written;
-                        asked.end_is(server, announcements, &end, &mut work);
+                        asked.end_is(server, announcement, &end, &mut work);
                         if asked.written != written {
                             asked.modified = self.cluster.now();
                         }
@@ -152,14 +152,14 @@ impl State {
     pub(super) fn end_is(
         &mut self,
         server: ServerId,
-        announcements: u64,
+        announcement: u64,
         end: &EndIs,
         work: &mut Vec<Work>,
     ) {
         let before = self.sizes.at_least();
         let event = Event::EndIs {
             server,
-            announcements,
+            announcement,
             epoch: end.epoch,
             end: end.end,
             grows: end.grows,

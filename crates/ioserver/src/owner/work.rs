@@ -113,7 +113,7 @@ impl Owner {
             let state = file.lock();
             let known = |s: &ServerId| {
                 let spell = state.servers.get(s)?.spell;
-                Some((*s, spell, state.sizes.announcements(*s)))
+                Some((*s, spell, state.sizes.announcement(*s)))
             };
             work.servers().iter().filter_map(known).collect()
         };
@@ -121,12 +121,12 @@ impl Owner {
         let answers = ask_all(&servers, |server| self.ask(file.id, work, server));
         let mut more = Vec::new();
         let mut state = file.lock();
-        for ((server, spell, announcements), answer) in asked.into_iter().zip(answers) {
+        for ((server, spell, announcement), answer) in asked.into_iter().zip(answers) {
             if state.servers.get(&server).is_none_or(|p| p.spell != spell) {
                 continue; // It went or came back meanwhile, and was asked again if need be.
             }
             match answer {
-                Ok(Answer::End(end)) => state.end_is(server, announcements, &end, &mut more),
+                Ok(Answer::End(end)) => state.end_is(server, announcement, &end, &mut more),
                 Ok(Answer::Size(event)) => state.size_event(event, &mut more),
                 Ok(Answer::Lock(event)) => {
                     if let locks::Event::Fenced { server, client } = event {
