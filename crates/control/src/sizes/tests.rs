@@ -451,16 +451,31 @@ fn nothing_counted_is_lost_and_nothing_cut_returns() {
         };
         // Per server: the epoch applied, and one past its last byte.
         let mut servers = BTreeMap::from([(A, (0u64, 0u64)), (B, (0, 0))]);
+        // Servers that hold themselves for announced.
+        let mut announced = BTreeSet::new();
         let mut owner = SizeOwner::new([A, B]);
         let mut under_way: Vec<Effect> = Vec::new();
         // The size a plain file would have.
         let mut plain = 0u64;
         for request in 0..80 {
             let server = [A, B][below(2) as usize];
-            let effects = match below(10) {
+            let effects = match below(11) {
+                10 if under_way.is_empty() => {
+                    // The file leaves a server with a move and comes back with the next.
+                    let other = [A, B][usize::from(server == A)];
+                    let (epoch, end) = servers[&server];
+                    let (_, taken) = servers.get_mut(&other).unwrap();
+                    *taken = end.max(*taken);
+                    servers.insert(server, (epoch, 0));
+                    let mut effects = owner.handle(Event::ServerLost(server));
+                    effects.extend(owner.handle(Event::ServerAdded(server)));
+                    effects
+                }
                 8 | 9 => {
                     // A client stores behind the end and tells nobody.
-                    owner.handle(Event::Announced(server));
+                    if announced.insert(server) {
+                        owner.handle(Event::Announced(server));
+                    }
                     let (epoch, end) = servers.get_mut(&server).unwrap();
                     let to = below(100);
                     if *epoch == durable.epoch {
@@ -559,8 +574,14 @@ fn nothing_counted_is_lost_and_nothing_cut_returns() {
             let growers: Vec<(ServerId, u64)> = owner.growers().collect();
             for (server, announcement) in growers {
                 let (epoch, end) = servers[&server];
-                let says = [end_is, last_end][below(2) as usize];
-                for effect in owner.handle(says(server, announcement, epoch, end)) {
+                let said = match below(2) {
+                    0 => end_is(server, announcement, epoch, end),
+                    _ => {
+                        announced.remove(&server);
+                        last_end(server, announcement, epoch, end)
+                    }
+                };
+                for effect in owner.handle(said) {
                     match effect {
                         Effect::Apply { epoch, to, servers } => {
                             under_way.extend(servers.iter().map(|s| apply(epoch, to, &[*s])));
