@@ -724,6 +724,13 @@ impl AsFd for Link {
     }
 }
 
+/// How long the address of a process that ends may be in use: as long as the system takes to free its memory.
+const ENDING: Duration = Duration::from_secs(2);
+
+fn is_socket(path: &Path) -> bool {
+    std::fs::symlink_metadata(path).is_ok_and(|there| there.file_type().is_socket())
+}
+
 /// A socket that accepts connections.
 #[derive(Debug)]
 pub enum Listener {
@@ -735,13 +742,31 @@ pub enum Listener {
 
 impl Listener {
     /// Listens. A Unix socket left behind by a dead process is replaced; a live one is refused, and so is any other file.
+    ///
+    /// A killed process gives its locks and its sockets back one after another, and its memory in between: its
+    /// successor may be here first. So an address in use is tried again for [`ENDING`] before it is refused.
     pub fn bind(endpoint: &Endpoint) -> io::Result<Listener> {
+        let deadline = Instant::now() + ENDING;
+        loop {
+            match Listener::try_bind(endpoint) {
+                Err(e) if e.kind() == io::ErrorKind::AddrInUse => {
+                    let is_other_file =
+                        matches!(endpoint, Endpoint::Unix(path) if !is_socket(path));
+                    if is_other_file || Instant::now() >= deadline {
+                        return Err(e);
+                    }
+                    std::thread::sleep(ENDING / 100);
+                }
+                other => return other,
+            }
+        }
+    }
+
+    fn try_bind(endpoint: &Endpoint) -> io::Result<Listener> {
         match endpoint {
             Endpoint::Unix(path) => match UnixListener::bind(path) {
                 Err(e) if e.kind() == io::ErrorKind::AddrInUse => {
-                    let there = std::fs::metadata(path);
-                    let is_socket = there.is_ok_and(|there| there.file_type().is_socket());
-                    if !is_socket || UnixStream::connect(path).is_ok() {
+                    if !is_socket(path) || UnixStream::connect(path).is_ok() {
                         return Err(e);
                     }
                     std::fs::remove_file(path)?;
