@@ -745,6 +745,10 @@ impl Listener {
     ///
     /// A killed process gives its locks and its sockets back one after another, and its memory in between: its
     /// successor may be here first. So an address in use is tried again for [`ENDING`] before it is refused.
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "nothing tells when another process has given its address back"
+    )]
     pub fn bind(endpoint: &Endpoint) -> io::Result<Listener> {
         let deadline = Instant::now() + ENDING;
         loop {
