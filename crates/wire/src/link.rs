@@ -744,7 +744,7 @@ impl Listener {
     /// Listens. A Unix socket left behind by a dead process is replaced; a live one is refused, and so is any other file.
     ///
     /// A killed process gives its locks and its sockets back one after another, and its memory in between: its
-    /// successor may be here first. So an address in use is tried again for [`ENDING`] before it is refused.
+    /// successor may be here first. So an address in use is tried again for two seconds before it is refused.
     #[expect(
         clippy::disallowed_methods,
         reason = "nothing tells when another process has given its address back"
