@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use crate::process::Process;
 use crate::{Error, output};
+use job::Process;
 
 /// How long a process may take to end before it is ended.
 const PATIENCE: Duration = Duration::from_secs(5);

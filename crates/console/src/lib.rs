@@ -6,7 +6,6 @@
 //! | [`output`] | writing to standard output, and numbers as people read them |
 //! | [`names`] | names that are safe for a terminal |
 //! | [`notation`], [`subject`] | arrays, layouts, views and sizes on the command line |
-//! | [`process`] | processes that are known by number and start |
 //! | [`driven`] | processes that are driven line by line |
 //! | [`site`] | services that live as long as a value |
 //! | [`preload`] | the MPI-IO library around a command |
@@ -20,7 +19,6 @@ pub mod names;
 pub mod notation;
 pub mod output;
 pub mod preload;
-pub mod process;
 pub mod site;
 pub mod subject;
 

@@ -17,7 +17,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::Error;
-use crate::process::Process;
+use job::Process;
 
 /// The flag with which a server is told whom it follows: a process number.
 pub const SUPERVISED: &str = "--supervised-by";

@@ -3,6 +3,9 @@
 //!
 //! A number that was given out again is not the process that had it before. What another user's
 //! process has in its environment cannot be read, and counts as nothing.
+//!
+//! A process has ended when all its threads have. While it ends, its first thread is often gone before the others, which still
+//! hold its memory, locks and sockets: `/proc/PID/stat` calls it a zombie then. The pidfd tells.
 
 use std::fs;
 use std::io;
@@ -43,7 +46,9 @@ impl Process {
     /// The one that has this number now, unless it has ended.
     pub fn with_number(pid: u32) -> Option<Process> {
         let stat = Stat::of(pid)?;
-        (!matches!(stat.state, 'Z' | 'X')).then_some(Process {
+        // One that ended and was not yet collected by its parent does nothing any more.
+        let is_over = matches!(stat.state, 'Z' | 'X') && has_ended(pid);
+        (!is_over).then_some(Process {
             pid,
             started: stat.started,
         })
@@ -52,7 +57,12 @@ impl Process {
     /// This one.
     pub fn this() -> Process {
         let pid = std::process::id();
-        Process::with_number(pid).unwrap_or(Process { pid, started: 0 })
+        Process::with_number(pid).unwrap_or(Process::ended(pid))
+    }
+
+    /// One that ended before anything but its number was known.
+    pub fn ended(pid: u32) -> Process {
+        Process { pid, started: 0 }
     }
 
     /// Whether it runs.
@@ -74,10 +84,32 @@ impl Process {
         self.is_running() && pidfd_send_signal(&fd, signal).is_ok()
     }
 
+    /// Asks it to end; false if that is not allowed or it is gone.
+    pub fn terminate(self) -> bool {
+        self.signal(Signal::TERM)
+    }
+
+    /// Waits until it has ended; false if the time is over before.
+    pub fn wait_for_end(self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        let Some(fd) = self.pidfd() else {
+            return true;
+        };
+        while self.is_running() {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            let timeout = Timespec::try_from(left).ok();
+            // Interrupted or not, the loop looks again.
+            let _ = poll(&mut [PollFd::new(&fd, PollFlags::IN)], timeout.as_ref());
+        }
+        true
+    }
+
     /// Its handle for waiting; nothing if it has ended.
     pub fn pidfd(self) -> Option<OwnedFd> {
-        let pid = Pid::from_raw(i32::try_from(self.pid).ok()?)?;
-        let fd = pidfd_open(pid, PidfdFlags::empty()).ok()?;
+        let fd = handle(self.pid)?;
         self.is_running().then_some(fd)
     }
 
@@ -120,6 +152,23 @@ impl Process {
             })
             .collect()
     }
+}
+
+fn handle(pid: u32) -> Option<OwnedFd> {
+    let pid = Pid::from_raw(i32::try_from(pid).ok()?)?;
+    pidfd_open(pid, PidfdFlags::empty()).ok()
+}
+
+/// Whether no thread is left of the process that has this number.
+fn has_ended(pid: u32) -> bool {
+    let now = Timespec {
+        tv_sec: 0,
+        tv_nsec: 0,
+    };
+    handle(pid).is_none_or(|fd| {
+        let mut fds = [PollFd::new(&fd, PollFlags::IN)];
+        matches!(poll(&mut fds, Some(&now)), Ok(n) if n > 0)
+    })
 }
 
 /// Lets a process that is starting go on; the kernel tells nobody when it has.
@@ -214,6 +263,55 @@ mod tests {
     use std::process::Command;
 
     use super::*;
+
+    #[test]
+    fn a_process_is_known_by_number_and_start() {
+        let mut child = Command::new("cat")
+            .stdin(std::process::Stdio::piped())
+            .spawn()
+            .expect("cat starts");
+        let process = Process::with_number(child.id()).expect("it runs");
+        let other = Process {
+            started: process.started + 1,
+            ..process
+        };
+        assert!(process.is_running() && !other.is_running());
+        assert!(!process.wait_for_end(Duration::from_millis(1)));
+        assert!(
+            !other.signal(Signal::TERM),
+            "another process of that number"
+        );
+        drop(child.stdin.take());
+        assert!(process.wait_for_end(Duration::from_secs(60)));
+        assert!(!process.is_running(), "ended, though not collected");
+        child.wait().expect("it was a child");
+        assert!(!process.signal(Signal::TERM));
+    }
+
+    /// Its first thread is a zombie, and the other one has what the process has.
+    #[test]
+    fn a_process_runs_as_long_as_one_of_its_threads() {
+        let program = "import ctypes, sys, threading\n\
+            threading.Thread(target=sys.stdin.read).start()\n\
+            ctypes.CDLL(None).pthread_exit(None)";
+        let child = Command::new("python3")
+            .args(["-c", program])
+            .stdin(std::process::Stdio::piped())
+            .spawn();
+        let mut child = child.expect("python3 starts");
+        let process = Process::with_number(child.id()).expect("it runs");
+        let deadline = Instant::now() + Duration::from_secs(60);
+        while Stat::of(process.pid).is_some_and(|stat| stat.state != 'Z') {
+            assert!(Instant::now() < deadline, "its first thread does not end");
+            a_moment();
+        }
+        assert!(process.is_running());
+        assert!(!process.wait_for_end(Duration::from_millis(1)));
+        drop(child.stdin.take());
+        assert!(process.wait_for_end(Duration::from_secs(60)));
+        assert!(!process.is_running());
+        child.wait().expect("it was a child");
+    }
 
     #[test]
     fn processes_are_waited_for_together() {

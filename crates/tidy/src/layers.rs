@@ -103,7 +103,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         &["client", "embedded", "falls", "layout", "logging"],
     ),
     ("pario", &["client", "embedded", "layout"]),
-    ("console", &["client", "falls", "layout"]),
+    ("console", &["client", "falls", "job", "layout"]),
     (
         "calibrate",
         &[

@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use wire::url::Endpoint;
 
 use crate::commands::Error;
-use console::process::Process;
+use job::Process;
 
 const FILE: &str = "service.json";
 const VERSION: u64 = 1;
@@ -157,7 +157,7 @@ impl State {
 
     /// The shape of the file, and of `pario up --json`.
     pub(crate) fn to_json(&self) -> Value {
-        let process = |p: &Option<Process>| p.map_or(Value::Null, Process::to_json);
+        let process = |p: &Option<Process>| p.map_or(Value::Null, process_to_json);
         json!({
             "version": VERSION,
             "url": self.url.to_string(),
@@ -166,7 +166,7 @@ impl State {
             "started": self.started,
             "store": self.store,
             "secret": self.secret.as_ref().map(|p| p.display().to_string()),
-            "supervisor": self.supervisor.to_json(),
+            "supervisor": process_to_json(self.supervisor),
             "meta": process(&self.meta),
             "servers": self.servers.iter().map(process).collect::<Vec<_>>(),
             "troubles": self.troubles.iter().map(Trouble::to_json).collect::<Vec<_>>(),
@@ -190,9 +190,9 @@ impl State {
             started: value.get("started")?.as_u64()?,
             store: text("store")?,
             secret: text("secret").map(PathBuf::from),
-            supervisor: Process::from_json(value.get("supervisor")?)?,
-            meta: Process::from_json(value.get("meta")?),
-            servers: servers.iter().map(Process::from_json).collect(),
+            supervisor: process_from_json(value.get("supervisor")?)?,
+            meta: process_from_json(value.get("meta")?),
+            servers: servers.iter().map(process_from_json).collect(),
             troubles: troubles
                 .into_iter()
                 .flatten()
@@ -201,6 +201,17 @@ impl State {
             is_ending: is_ending.unwrap_or(false),
         })
     }
+}
+
+fn process_to_json(process: Process) -> Value {
+    json!({ "pid": process.pid, "started_ticks": process.started })
+}
+
+fn process_from_json(value: &Value) -> Option<Process> {
+    Some(Process {
+        pid: u32::try_from(value.get("pid")?.as_u64()?).ok()?,
+        started: value.get("started_ticks")?.as_u64()?,
+    })
 }
 
 #[cfg(test)]

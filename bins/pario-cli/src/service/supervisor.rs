@@ -26,7 +26,7 @@ use crate::commands::Error;
 use crate::commands::keys::{KeyArguments, LeaseArguments, TrustArguments};
 use crate::commands::limits::Limits;
 use crate::commands::serve::Writes;
-use console::process::Process;
+use job::Process;
 
 /// All servers have to be there within this time.
 const START: Duration = Duration::from_secs(30);

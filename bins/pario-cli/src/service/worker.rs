@@ -21,8 +21,8 @@ use serde_json::{Value, json};
 use wire::url::Endpoint;
 
 use crate::commands::Error;
-use console::process::Process;
 use console::site::SUPERVISED;
+use job::Process;
 
 /// What a process of the service does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -362,7 +362,7 @@ fn an_address_whose_process_is_ending_is_waited_for() {
     let ended = Arc::new(AtomicBool::new(false));
     let ends = Arc::clone(&ended);
     let ending = thread::spawn(move || {
-        // The successor looks whether somebody is there, twice, and then nobody is.
+        // The successor connects twice and finds a listener; then there is none.
         drop((listener.accept(), listener.accept()));
         ends.store(true, Ordering::SeqCst);
         drop(listener);
