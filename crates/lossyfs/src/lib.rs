@@ -126,7 +126,11 @@ impl Disk {
     pub fn restart(&mut self, loss: Loss) -> io::Result<()> {
         self.image.lock().cut_after(0);
         if let Some(session) = self.session.take() {
-            session.umount_and_join()?;
+            match session.umount_and_join() {
+                // The kernel says so to a thread that fetches a request while the mount goes: it is gone.
+                Err(e) if e.kind() == io::ErrorKind::ConnectionAborted => {}
+                other => other?,
+            }
         }
         self.image.lock().settle(loss);
         self.attach()
