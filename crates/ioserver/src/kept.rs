@@ -20,7 +20,8 @@
 //! Invariants
 //! - A page, the process of its client and the table are with the keeper before a client gets them.
 //! - A word is in the ledger before its client gets it, and leaves it after it was folded.
-//! - An adoption that dies in the middle is done again from the beginning; after two of them the memory is given up.
+//! - An adoption that dies in the middle is done again from the beginning; after two of them the memory is given up. One that is refused
+//!   in order, because of a disk that is missing, is none of them.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -374,7 +375,7 @@ impl KeptMemory {
     }
 
     /// The store on disks behind this memory, with everything that was in it and on no disk. Where that cannot be adopted, this start fails and
-    /// leaves it as it is: the reason may be the disks, which can be repaired. After some starts it is given up.
+    /// leaves it as it is: the reason may be the disks, which can be repaired.
     pub(crate) fn open_disks(
         &mut self,
         options: &PoolOptions,
@@ -382,7 +383,14 @@ impl KeptMemory {
         start: impl FnOnce(Pool, Ledger) -> store::Result<DiskStore>,
     ) -> Result<OpenedMemory<DiskStore>, String> {
         if let Some(former) = self.former.take() {
-            return self.adopt(former, options, claim_wait, start);
+            let adopted = self.adopt(former, options, claim_wait, start);
+            if adopted.is_err() {
+                // This process has not died of it.
+                let mut batch = Batch::new();
+                batch.remove(ATTEMPTS, &[]);
+                self.ledger.write(&batch);
+            }
+            return adopted;
         }
         let pool = Pool::with_ledger(*options, self.ledger.clone());
         let store = start(pool.clone(), self.ledger.clone()).map_err(|e| e.to_string())?;
@@ -481,6 +489,21 @@ impl KeptMemory {
     /// The start that served with this memory before, if it is that of the process before.
     pub(crate) fn last_start(&self) -> Option<u64> {
         number(&self.ledger.get(START, &[])?)
+    }
+
+    /// Gives up memory of a start after which the disks were served without it: what is on them is newer.
+    pub(crate) fn give_up_older_than(&mut self, last_start: u64) -> Result<(), OpenError> {
+        let older = self.last_start().filter(|&start| start < last_start);
+        let (Some(older), Some(_)) = (older, &self.former) else {
+            return Ok(());
+        };
+        tell_loss(&format!(
+            "it is of start {older}, and start {last_start} has served without it"
+        ));
+        self.former = None;
+        self.ledger = new_ledger(&self.keeper, &self.stamp)?;
+        self.birth = MemoryBirth::GivenUp;
+        Ok(())
     }
 
     /// This start is about to serve with it.

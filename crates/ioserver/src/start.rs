@@ -185,7 +185,7 @@ pub enum StartError {
     Store(store::Error),
     /// What a keeper has for the disks of this server cannot be brought there.
     #[error(
-        "bytes that were written and not synced are with the keeper of this server and cannot be adopted: {0}; repair that and start again, or they are given up"
+        "bytes that were written and not synced are with the keeper of this server and cannot be adopted: {0}; repair that and start again: they wait for it"
     )]
     Adoption(String),
     /// The state directory cannot be used.
@@ -205,6 +205,15 @@ pub enum StartError {
     /// No thread or socket could be made.
     #[error("the system refuses: {0}")]
     System(io::Error),
+}
+
+impl From<OpenError> for StartError {
+    fn from(error: OpenError) -> StartError {
+        match error {
+            OpenError::Keeper(e) => StartError::Keeper(e),
+            OpenError::Ledger(e) => StartError::Store(e),
+        }
+    }
 }
 
 /// An I/O server that runs.
@@ -231,7 +240,7 @@ pub fn start(options: Options) -> Result<IoServer, StartError> {
 
 /// Starts like [`start`] on disks that `disk` makes of the directories, for tests that look at what a disk has to do.
 pub fn start_on(
-    options: Options,
+    mut options: Options,
     disk: impl Fn(Directory) -> Arc<dyn Disk>,
 ) -> Result<IoServer, StartError> {
     check(&options)?;
@@ -245,6 +254,20 @@ pub fn start_on(
     let last_start = found.map(|(_, start)| start);
     let failed_syncs = Arc::<FailedSyncs>::default();
     let (mut kept, shown) = open_kept(&options)?;
+    if let (Some(kept), Some(last), StoreOptions::Disk { .. }) =
+        (&mut kept, last_start, &options.store)
+    {
+        kept.give_up_older_than(last).map_err(StartError::from)?;
+    }
+    let lacks_keeper = kept.is_none() && options.keeper.is_some() && !options.write_through;
+    if lacks_keeper && matches!(options.store, StoreOptions::Disk { .. }) {
+        // What was answered from memory would die with this process, and disks are there to be written to.
+        options.write_through = true;
+        tracing::warn!(
+            "writes through: a write is answered when its bytes are in the data file, although it was to write behind; \
+             mend what keeps a keeper from starting, and start the server again"
+        );
+    }
     let OpenedStore {
         stored,
         quarantined,
@@ -300,19 +323,21 @@ pub fn start_on(
     };
     let (link, joined) = join_patiently(&candidate, number, resumes, stored.room())?;
     let member = joined.member;
+    // A manager of another directory, or of an earlier version: it would give out the names of what is here again.
+    let is_unknown =
+        |kept: &KeptMemory| kept.last_start().is_some_and(|start| !member.keeps(start));
+    let given_up = kept.as_deref().filter(|kept| is_unknown(kept));
+    if let (Some(kept), None) = (&kept, given_up) {
+        // Before the state has it: memory must not seem older than the disks.
+        kept.starts(member.incarnation);
+    }
     for dir in &state_dirs {
         let saved = save_state(dir, member.server, member.incarnation);
         saved.map_err(|e| StartError::State(dir.clone(), e))?;
     }
-    if let Some(kept) = &kept {
-        // A manager of another directory, or of an earlier version: it would give out the names of what is here again.
-        if let Some(start) = kept.last_start()
-            && !member.keeps(start)
-        {
-            kept.give_up();
-            return Err(StartError::GivenUp(member.server));
-        }
-        kept.starts(member.incarnation);
+    if let Some(kept) = given_up {
+        kept.give_up();
+        return Err(StartError::GivenUp(member.server));
     }
     let Ok(key) = <[u8; 32]>::try_from(&joined.key.0[..]) else {
         let error = AskError::Answer(wire::DecodeError::BadNumber);
@@ -350,6 +375,7 @@ pub fn start_on(
         rendezvous_bytes: options.rendezvous_bytes.unwrap_or_else(rendezvous::measure),
         message_bytes: options.message_bytes,
         write_through: options.write_through,
+        lacks_keeper,
         when_full: options.when_full,
         room_wait: options.room_wait,
         reports: Arc::clone(&reports),
@@ -487,10 +513,14 @@ fn resumed_start(stored: &SubfileStore, noted: Option<u64>, identity: &OwnIdenti
     }
 }
 
-/// Reaches the keeper of a server that answers writes from memory. A server for which there can be none goes on without.
+/// Reaches the keeper of a server that answers writes from memory, or the one that a start before has left, which did. A server for which
+/// there can be none goes on without.
 /// Whom it shows itself as to the keeper is returned too.
 fn open_kept(options: &Options) -> Result<(Option<KeptMemory>, Option<OwnIdentity>), StartError> {
-    let Some(keeper) = options.keeper.as_ref().filter(|_| !options.write_through) else {
+    let has_memory =
+        |keeper: &&KeeperOptions| keeper::look(&keeper.dir).is_ok_and(|k| k.descriptors > 0);
+    let is_needed = |keeper: &&KeeperOptions| !options.write_through || has_memory(keeper);
+    let Some(keeper) = options.keeper.as_ref().filter(is_needed) else {
         return Ok((None, None));
     };
     let mut dirs = state_dirs(options);
@@ -551,10 +581,7 @@ fn open_store(
             };
             let opened =
                 kept.open_memory(&PoolOptions::for_limit(*limit_bytes), options.claim_wait);
-            let opened = opened.map_err(|e| match e {
-                OpenError::Keeper(e) => StartError::Keeper(e),
-                OpenError::Ledger(e) => StartError::Store(e),
-            })?;
+            let opened = opened.map_err(StartError::from)?;
             let found = opened.store.list().map_err(StartError::Store)?;
             let ids = found.into_iter().map(|identity| identity.id).collect();
             let stored = SubfileStore::memory(Arc::new(opened.store), opened.pool);

@@ -262,19 +262,38 @@ impl Examination {
         }
     }
 
-    /// Memory that has a keeper, which is away at the moment.
+    /// Memory that should have a keeper and has none: it is away at the moment, or could not be started.
     fn look_at_keepers(&mut self, members: &[Member]) {
-        let in_memory = |m: &&Member| m.state == MemberState::Alive && m.store == StoreKind::Memory;
-        for member in members.iter().filter(in_memory) {
+        for member in members.iter().filter(|m| m.state == MemberState::Alive) {
             let server = member.server;
             // One that does not answer is told elsewhere.
             let counters = self.client.server_statistics(server).unwrap_or_default();
-            let is_kept = counters.iter().find(|c| c.name == "memory_is_kept");
-            if is_kept.is_some_and(|c| c.value == 0) {
+            let is = |name: &str, value: u64| {
+                let found = counters.iter().find(|c| c.name == name);
+                found.is_some_and(|c| c.value == value)
+            };
+            let on_disks = member.store == StoreKind::Disk;
+            if is("memory_is_kept", 0) {
+                let loses = match on_disks {
+                    true => "what was written and not synced",
+                    false => "it",
+                };
                 self.find(
                     "server",
-                    format!("the memory of {server} has no keeper at the moment; a death of the server would lose it"),
-                    "look again in a moment: the server starts another one; its log says why it cannot",
+                    format!("the memory of {server} has no keeper at the moment; a death of the server would lose {loses}"),
+                    "look again in a moment: the server starts another one; if it cannot, its log says why: mend that, \
+                     and it is tried again every few seconds",
+                );
+            }
+            if is("memory_lacks_keeper", 1) {
+                let instead = match on_disks {
+                    true => "it writes through instead of behind",
+                    false => "a death of the server loses it",
+                };
+                self.find(
+                    "server",
+                    format!("no keeper could be started for the memory of {server}; {instead}"),
+                    format!("its log says why; mend that and restart {server}"),
                 );
             }
         }

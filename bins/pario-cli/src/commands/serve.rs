@@ -159,7 +159,7 @@ struct Io {
     message: Option<u64>,
 
     /// Let what is in memory die with this process; otherwise a server with --memory and --state, or with --disk and --writes behind,
-    /// leaves it with a keeper, from which the next start has it
+    /// leaves it with a keeper, from which the next start has it. A server with --disk writes through then
     #[arg(long)]
     no_keeper: bool,
 
@@ -321,6 +321,13 @@ impl Io {
         options.disk_bytes_per_s = self.disk_rate;
         if let Some(writes) = self.writes {
             options.write_through = writes == Writes::Through;
+            if writes == Writes::Behind && self.no_keeper {
+                tracing::warn!(
+                    "--no-keeper: writes through, although --writes behind is given; without a keeper the death of this \
+                     process would lose what was answered from memory"
+                );
+                options.write_through = true;
+            }
         }
         let set = |field: &mut u64, given: Option<u64>| {
             if let Some(bytes) = given {
@@ -362,8 +369,12 @@ impl Io {
     /// The keeper of its memory, in its directory.
     fn keeper(&self) -> Result<Option<ioserver::KeeperOptions>, Error> {
         let dir = match (&self.state, &self.disk[..]) {
-            _ if self.no_keeper => return Ok(None),
-            // Of a server on disks the first, which has a place for it as long as it has data files.
+            // A server on disks writes through then, and a start before may have left a keeper.
+            (_, []) if self.no_keeper => return Ok(None),
+            (None, [_, _, ..]) if self.writes == Some(Writes::Behind) && !self.no_keeper => {
+                return Err("--writes behind with several --disk needs --state DIR: a place for its keeper that is there when one of the disks is not".into());
+            }
+            // Of a server on one disk that disk, which has a place for it as long as it has data files.
             (Some(dir), _) | (None, [dir, ..]) => dir.clone(),
             (None, []) => return Ok(None),
         };

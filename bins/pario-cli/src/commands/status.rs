@@ -194,6 +194,9 @@ impl Status {
             if let Some(kept) = server.kept() {
                 let _ = writeln!(text, "server {} memory: {kept}", server.member.server.0);
             }
+            if let Some(writes) = server.writes() {
+                let _ = writeln!(text, "server {} writes: {writes}", server.member.server.0);
+            }
             if let Some(cache) = server.cache() {
                 let _ = writeln!(text, "server {} cache: {cache}", server.member.server.0);
             }
@@ -387,6 +390,21 @@ impl Server {
             }
             _ if before("memory_was_adopted") => "is kept, and is that of the process before",
             _ => "is kept should the server die",
+        })
+    }
+
+    /// When a server on disks answers a write, and whether what it answered from memory is safe from the death of its process.
+    fn writes(&self) -> Option<&'static str> {
+        let is = |name: &str, value: u64| self.counter(name) == Some(value);
+        Some(match self.counter("writes_behind")? {
+            0 if is("memory_lacks_keeper", 1) => {
+                "through, although behind was asked for: no keeper could be started"
+            }
+            0 => "through",
+            _ if is("memory_is_kept", 0) => {
+                "behind, without a keeper at the moment; a death of the server loses what was not synced"
+            }
+            _ => "behind",
         })
     }
 

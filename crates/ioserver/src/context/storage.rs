@@ -38,6 +38,8 @@ pub(crate) struct Storage {
     pub(crate) rendezvous_bytes: u64,
     pub(crate) message_bytes: u64,
     pub(crate) write_through: bool,
+    /// It was to have a keeper, and none could be started.
+    pub(crate) lacks_keeper: bool,
     /// What a client is told where there is no memory.
     pub(crate) when_full: Option<String>,
     /// How long a write waits for room.

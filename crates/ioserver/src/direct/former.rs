@@ -105,8 +105,8 @@ impl FormerClients {
     ) -> store::Result<Option<QuarantinedMemory>> {
         let open = |id| match store.open(id) {
             Ok(subfile) => Ok(Some(subfile)),
-            // Removed since.
-            Err(store::Error::NotFound(_)) => Ok(None),
+            // Removed since, or on a disk that was declared lost.
+            Err(store::Error::NotFound(_) | store::Error::Lost { .. }) => Ok(None),
             Err(e) => Err(e),
         };
         let mut writers = Vec::new();

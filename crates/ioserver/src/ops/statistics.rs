@@ -64,8 +64,12 @@ pub(crate) fn statistics(files: &Files, owner: &Owner) -> Vec<Counter> {
             ),
         ]);
     }
+    if storage.lacks_keeper {
+        list.push(counter("memory_lacks_keeper", 1));
+    }
     let (disks, failed) = storage.stored.disks();
     if disks > 0 {
+        list.push(counter("writes_behind", u64::from(!storage.write_through)));
         let missing = storage.stored.missing().len() as u64;
         list.extend([
             counter("disks", disks),

@@ -1,8 +1,9 @@
 //! What an earlier process of a disk store had in memory only: what its ledger says, and how it becomes dirty again.
 //!
 //! Invariants
-//! - A subfile of the ledger that the disks have not was being removed: what is on record of it goes. One that cannot be opened for another reason
-//!   fails the start, so that nothing is lost without a word.
+//! - A subfile of the ledger that the disks have not was being removed: what is on record of it goes. One whose disk was declared lost goes with
+//!   a warning. One that cannot be opened for another reason, or may be on a disk that is missing, fails the start, so that nothing is lost
+//!   without a word.
 //! - What is adopted is on record as it was until it is written back, so that a process that is killed while it adopts, or right
 //!   after, leaves it to the next.
 
@@ -18,7 +19,7 @@ use crate::identity::SubfileId;
 use crate::ledger::account::Account;
 use crate::ledger::entries::{ExtentEntry, StoreKind, SubfileEntry};
 use crate::ledger::{Batch, Ledger, refuse};
-use crate::pool::Pool;
+use crate::pool::{Extent, Pool};
 
 /// The ledger of a disk store.
 #[derive(Debug)]
@@ -74,6 +75,17 @@ impl Record {
 impl Legacy {
     /// Gives up what is on record of a subfile, and its memory.
     fn discard(self, ledger: &Ledger, pool: &Pool) -> Result<()> {
+        drop(self.claim(ledger, pool)?);
+        Ok(())
+    }
+
+    /// Does the same, and leaves the memory unused as long as this process lives: clients of an earlier one may still store there.
+    fn abandon(self, ledger: &Ledger, pool: &Pool) -> Result<()> {
+        std::mem::forget(self.claim(ledger, pool)?);
+        Ok(())
+    }
+
+    fn claim(self, ledger: &Ledger, pool: &Pool) -> Result<Vec<Arc<Extent>>> {
         let mut batch = Batch::new();
         let claimed = self.extents.iter().map(|entry| {
             batch.remove_extent(entry.subfile, entry.start);
@@ -82,8 +94,7 @@ impl Legacy {
         let claimed: Vec<_> = claimed.collect::<Result<_>>()?;
         batch.remove_subfile(self.entry.number);
         ledger.write(&batch);
-        drop(claimed);
-        Ok(())
+        Ok(claimed)
     }
 }
 
@@ -112,6 +123,19 @@ impl Core {
         for id in ids {
             match self.held(id, None) {
                 Ok(_) => {}
+                Err(Error::NotFound(_)) if !self.set.missing().is_empty() => {
+                    let missing: Vec<String> =
+                        self.set.missing().iter().map(ToString::to_string).collect();
+                    let why = format!("it may be on one of these: {}", missing.join("; "));
+                    return Err(Error::DiskMissing { id, why });
+                }
+                Err(Error::Lost { why, .. }) => {
+                    if let Some(legacy) = self.take_legacy(id) {
+                        let memory: u64 = legacy.extents.iter().map(|e| e.memory.len).sum();
+                        tracing::warn!(%id, memory, why, "what was written and not synced is lost with its disk");
+                        legacy.abandon(&record.ledger, &self.pool)?;
+                    }
+                }
                 Err(Error::NotFound(_)) => {
                     if let Some(legacy) = self.take_legacy(id) {
                         legacy.discard(&record.ledger, &self.pool)?;

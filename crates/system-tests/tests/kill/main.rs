@@ -7,6 +7,7 @@
 
 mod adoption;
 mod clients;
+mod disks;
 mod everything;
 mod given_up;
 mod io_servers;
