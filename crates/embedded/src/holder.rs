@@ -131,8 +131,11 @@ fn start(dir: &Directory, options: &Options) -> Result<Servers, Error> {
             dirs: vec![dir.io(index)],
             memory_limit_bytes: options.memory_bytes,
         };
+        // A service that was killed may have left what it had not written back; nothing else is kept.
+        let keeper = ioserver::KeeperOptions::one_in(dir.io(index));
         let server = ioserver::start(ioserver::Options {
             write_through: true,
+            keeper: Some(keeper),
             ..ioserver::Options::new(listen.clone(), socket, store)
         })
         .map_err(|e| failed(e.to_string()))?;

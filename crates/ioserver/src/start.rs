@@ -194,7 +194,7 @@ pub enum StartError {
     /// The metadata manager was not found or refused.
     #[error("cannot join at the metadata manager on {0}: {1}")]
     Join(Endpoint, AskError),
-    /// Another process serves with this memory.
+    /// Another process serves with this memory, or it cannot be had for another reason.
     #[error("{0}")]
     Keeper(keeper::Error),
     /// The memory of the process before belongs to another service.
@@ -540,6 +540,12 @@ fn open_kept(options: &Options) -> Result<(Option<KeptMemory>, Option<OwnIdentit
     match KeptMemory::open(keeper, &stamp) {
         Ok(kept) => Ok((Some(kept), Some(identity))),
         Err(OpenError::Keeper(error @ keeper::Error::Held(..))) => Err(StartError::Keeper(error)),
+        // Disks are not served without what is newer than they are.
+        Err(OpenError::Keeper(error))
+            if has_memory(&keeper) && matches!(options.store, StoreOptions::Disk { .. }) =>
+        {
+            Err(StartError::Keeper(error))
+        }
         Err(error) => {
             tracing::warn!(%error, "no keeper: what is in memory dies with this process");
             Ok((None, Some(identity)))
@@ -732,19 +738,21 @@ impl IoServer {
         }
     }
 
-    /// Ends all connections, makes everything durable, and leaves. Memory ends with it.
+    /// Ends all connections, makes everything durable, and leaves. Memory ends with it, unless its bytes could not be brought to the disks.
     pub fn stop(self) {
-        if let Some(kept) = self.end_all() {
+        if let Ending::Nothing(Some(kept)) | Ending::Memory(Some(kept)) = self.end_all() {
             kept.end();
         }
     }
 
-    /// Does the same, but leaves memory that a keeper keeps for the next start.
+    /// Does the same, but leaves a memory store that a keeper keeps for the next start.
     pub fn leave(self) {
-        drop(self.end_all());
+        if let Ending::Nothing(Some(kept)) = self.end_all() {
+            kept.end();
+        }
     }
 
-    fn end_all(self) -> Option<Arc<KeptMemory>> {
+    fn end_all(self) -> Ending {
         let service = Arc::clone(self.running.service());
         self.running.stop(STOP_PATIENCE);
         let (files, storage) = (&service.files, &service.files.storage);
@@ -757,14 +765,35 @@ impl IoServer {
             let _ = thread.join();
         }
         files.direct.end();
-        // What could not be written was reported to the client that synced.
-        let _ = storage.stored.close();
+        let closed = storage.stored.close();
         if let Endpoint::Unix(path) = &self.endpoint {
             let _ = fs::remove_file(path);
         }
         if let Some(path) = &self.local {
             let _ = fs::remove_file(path);
         }
-        storage.kept.clone()
+        let kept = storage.kept.clone();
+        match closed {
+            _ if !storage.stored.is_durable() => Ending::Memory(kept),
+            Ok(()) => Ending::Nothing(kept),
+            Err(error) => {
+                let lost = match kept {
+                    Some(_) => "its keeper has it for the next start, for a while",
+                    None => "it is lost, and who synced it was told",
+                };
+                tracing::error!(%error, "not everything could be written to the disks; {lost}");
+                Ending::Disks
+            }
+        }
     }
+}
+
+/// What a server leaves that has ended in order.
+enum Ending {
+    /// Nothing but what is on its disks.
+    Nothing(Option<Arc<KeptMemory>>),
+    /// Its memory, which is its store.
+    Memory(Option<Arc<KeptMemory>>),
+    /// Bytes in memory that its disks have not.
+    Disks,
 }

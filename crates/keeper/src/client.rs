@@ -36,19 +36,35 @@ const START: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(10);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
+/// How long a server waits for the end of the process before it, which is being killed, unless told otherwise.
+pub const HELD_WAIT: Duration = Duration::from_secs(10);
+
 /// How a server finds its keeper, or starts it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeeperOptions {
     /// Where its socket is: a directory of this server alone.
     pub dir: PathBuf,
-    /// The program that becomes a keeper with [`KeeperOptions::arguments`].
-    pub program: PathBuf,
+    /// The program that becomes a keeper with [`KeeperOptions::arguments`]; without one only a keeper that is there is used.
+    pub program: Option<PathBuf>,
     /// What it is given before `--dir DIR --patience SECONDS`.
     pub arguments: Vec<String>,
     /// How long it waits for the next start of the server.
     pub patience: Duration,
     /// How long the server waits for the process of the one before to be over.
     pub held_wait: Duration,
+}
+
+impl KeeperOptions {
+    /// A keeper that an earlier server has left in a directory; none is started.
+    pub fn one_in(dir: PathBuf) -> KeeperOptions {
+        KeeperOptions {
+            dir,
+            program: None,
+            arguments: Vec::new(),
+            patience: crate::PATIENCE,
+            held_wait: HELD_WAIT,
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -325,7 +341,10 @@ fn wait_for_process(pid: u32, deadline: Instant) {
 /// Starts a keeper; it listens when this returns, or another one does.
 fn start(options: &KeeperOptions, children: &mut Vec<Child>) -> Result<(), Error> {
     let failed = |why: String| Error::Start(options.dir.clone(), why);
-    let mut child = Command::new(&options.program)
+    let Some(program) = &options.program else {
+        return Err(failed("this process starts none".into()));
+    };
+    let mut child = Command::new(program)
         .args(&options.arguments)
         .arg("--dir")
         .arg(&options.dir)
@@ -336,7 +355,7 @@ fn start(options: &KeeperOptions, children: &mut Vec<Child>) -> Result<(), Error
         // It outlives the process that reads what this one says.
         .stderr(Stdio::null())
         .spawn()
-        .map_err(|e| failed(format!("{}: {e}", options.program.display())))?;
+        .map_err(|e| failed(format!("{}: {e}", program.display())))?;
     let stdout = child.stdout.take();
     children.push(child);
     let Some(stdout) = stdout else {

@@ -31,7 +31,7 @@ mod contact;
 mod packet;
 mod process;
 
-pub use client::{Keeper, KeeperOptions};
+pub use client::{HELD_WAIT, Keeper, KeeperOptions};
 pub use contact::{Glance, KeptDescriptor, end, look};
 pub use process::{PATIENCE, run, serve};
 

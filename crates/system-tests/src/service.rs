@@ -349,7 +349,7 @@ impl Service {
         keeper::look(&dir).ok()
     }
 
-    /// `kill -9` of the keeper of a server in memory.
+    /// `kill -9` of the keeper of a server.
     #[track_caller]
     pub fn kill_keeper(&self, index: usize) {
         let keeper = self.keeper(index).expect("a keeper");
@@ -361,7 +361,7 @@ impl Service {
         });
     }
 
-    /// `kill -9` of an I/O server in memory and of its keeper: the memory is gone, as when the host dies.
+    /// `kill -9` of an I/O server and of its keeper: the memory is gone, as when the host dies.
     #[track_caller]
     pub fn kill_io_with_keeper(&mut self, index: usize) {
         // It would start another one.

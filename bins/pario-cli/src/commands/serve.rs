@@ -94,8 +94,8 @@ struct Meta {
 #[derive(Args)]
 #[command(after_help = "\
 Prints `listening on URL` when it takes part in the service. SIGTERM and SIGINT end it after what
-is in its memory has been written to its disks. With --memory and --state a process that dies in any other
-way leaves its memory with a keeper (`pario serve keeper`), and the next start goes on with it.
+is in its memory has been written to its disks. With --disk, or --memory and --state, a process that dies in any
+other way leaves its memory with a keeper (`pario serve keeper`), and the next start goes on with it.
 
 Examples:
   pario serve io --meta tcp:node1:4711 --listen tcp:node2:0 --disk /data/pario \\
@@ -126,7 +126,8 @@ struct Io {
     #[arg(long, value_name = "SIZE", value_parser = size_argument)]
     memory: Option<u64>,
 
-    /// When a write is answered, with --disk: when its bytes are in memory, or in the data file
+    /// When a write is answered, with --disk: when its bytes are in memory, or in the data file [default: behind, and through where there is
+    /// no place for a keeper: with --no-keeper, or with several disks and no --state]
     #[arg(long, value_enum, value_name = "WHEN", requires = "disk")]
     writes: Option<Writes>,
 
@@ -158,7 +159,7 @@ struct Io {
     #[arg(long, value_name = "SIZE", value_parser = size_argument)]
     message: Option<u64>,
 
-    /// Let what is in memory die with this process; otherwise a server with --memory and --state, or with --disk and --writes behind,
+    /// Let what is in memory die with this process; otherwise a server with --memory and --state, or with --disk that writes behind,
     /// leaves it with a keeper, from which the next start has it. A server with --disk writes through then
     #[arg(long)]
     no_keeper: bool,
@@ -319,16 +320,13 @@ impl Io {
         options.distance = self.distance;
         options.keeper = self.keeper()?;
         options.disk_bytes_per_s = self.disk_rate;
-        if let Some(writes) = self.writes {
-            options.write_through = writes == Writes::Through;
-            if writes == Writes::Behind && self.no_keeper {
-                tracing::warn!(
-                    "--no-keeper: writes through, although --writes behind is given; without a keeper the death of this \
-                     process would lose what was answered from memory"
-                );
-                options.write_through = true;
-            }
+        if self.writes == Some(Writes::Behind) && self.no_keeper {
+            tracing::warn!(
+                "--no-keeper: writes through, although --writes behind is given; without a keeper the death of this \
+                 process would lose what was answered from memory"
+            );
         }
+        options.write_through = !self.disk.is_empty() && self.answers_writes() == Writes::Through;
         let set = |field: &mut u64, given: Option<u64>| {
             if let Some(bytes) = given {
                 *field = bytes;
@@ -366,6 +364,17 @@ impl Io {
         self.shared.say_asked(&was_told)
     }
 
+    /// When it answers writes to its disks. What it answers from memory needs a keeper.
+    fn answers_writes(&self) -> Writes {
+        let has_place = self.state.is_some() || self.disk.len() == 1;
+        match self.writes {
+            _ if self.no_keeper => Writes::Through,
+            Some(writes) => writes,
+            None if has_place => Writes::Behind,
+            None => Writes::Through,
+        }
+    }
+
     /// The keeper of its memory, in its directory.
     fn keeper(&self) -> Result<Option<ioserver::KeeperOptions>, Error> {
         let dir = match (&self.state, &self.disk[..]) {
@@ -380,17 +389,22 @@ impl Io {
         };
         Ok(Some(ioserver::KeeperOptions {
             dir,
-            program: std::env::current_exe()
-                .map_err(|e| format!("cannot find the program that is running: {e}"))?,
+            program: Some(
+                std::env::current_exe()
+                    .map_err(|e| format!("cannot find the program that is running: {e}"))?,
+            ),
             arguments: vec!["serve".into(), "keeper".into()],
-            patience: keeper::PATIENCE,
-            held_wait: HELD_WAIT,
+            patience: match self.disk.is_empty() {
+                true => keeper::PATIENCE,
+                false => DEBT_PATIENCE,
+            },
+            held_wait: keeper::HELD_WAIT,
         }))
     }
 }
 
-/// How long a server waits for the end of the process before it, which is being killed.
-const HELD_WAIT: Duration = Duration::from_secs(10);
+/// How long a keeper waits for the next server on disks: these are owed what was not written back, and nobody else has it.
+const DEBT_PATIENCE: Duration = Duration::from_secs(24 * 3600);
 
 /// A server has a descriptor per connection and per data file that is open; the usual limit is made
 /// for programs that have few. A limit that cannot be raised is told where it is reached.

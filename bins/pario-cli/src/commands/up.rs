@@ -60,7 +60,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "SIZE", value_parser = size_argument)]
     memory: Option<u64>,
 
-    /// When a write to a disk is answered: when its bytes are in the memory of the server, or in the data file
+    /// When a write to a disk is answered: when its bytes are in the memory of the server, or in the data file [default: behind]
     #[arg(long, value_enum, value_name = "WHEN")]
     writes: Option<serve::Writes>,
 

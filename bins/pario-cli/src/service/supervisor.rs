@@ -378,8 +378,9 @@ impl Supervisor {
             return None;
         }
         let lost = match role {
-            Role::Io(index) if !self.plan.on_disk => match keeper::look(&self.kept_dir(index)) {
+            Role::Io(index) => match keeper::look(&self.kept_dir(index)) {
                 Ok(_) => "; its keeper has its memory",
+                Err(_) if self.plan.on_disk => "",
                 Err(_) => "; the bytes in its memory are lost",
             },
             _ => "",

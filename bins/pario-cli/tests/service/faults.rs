@@ -48,7 +48,12 @@ fn io_server_that_was_killed_is_started_again() {
 
 /// The keepers of a service with two servers in memory.
 fn keepers(scratch: &Scratch) -> Vec<u64> {
-    let of = |index: usize| keeper::look(&scratch.path(&format!(".pario/memory-{index}"))).ok();
+    keepers_in(scratch, "memory")
+}
+
+/// The keepers of a service with two servers whose directories begin so.
+fn keepers_in(scratch: &Scratch, kind: &str) -> Vec<u64> {
+    let of = |index: usize| keeper::look(&scratch.path(&format!(".pario/{kind}-{index}"))).ok();
     let found = (0..2).filter_map(of);
     found.map(|glance| u64::from(glance.process)).collect()
 }
@@ -100,6 +105,37 @@ fn memory_outlives_all_processes_of_a_service_but_not_its_orderly_end() {
     wait_until("no keeper is left", || {
         (!kept.iter().any(|&pid| is_running(pid))).then_some(())
     });
+}
+
+#[test]
+fn whoever_serves_a_directory_next_has_what_servers_on_disks_had_in_memory() {
+    let scratch = Scratch::new("behind");
+    let on_disks = ["--servers", "2", "--store", "disk"];
+    for is_service in [true, false] {
+        let up = scratch.up(&on_disks);
+        put(&scratch);
+        let kept = keepers_in(&scratch, "io");
+        assert_eq!(kept.len(), 2, "servers on disks write behind");
+        for pid in pids(&up) {
+            signal(pid, Signal::SIGKILL);
+        }
+        wait_until("all processes are gone", || {
+            (!pids(&up).iter().any(|&pid| is_running(pid))).then_some(())
+        });
+        if is_service {
+            scratch.up(&on_disks);
+            assert_eq!(keepers_in(&scratch, "io"), kept, "the same keepers");
+        }
+        // Without a service the program serves the directory itself.
+        compare(&scratch);
+        scratch.text(&["rm", "/text"]);
+        if is_service {
+            scratch.text(&["down"]);
+        }
+        wait_until("no keeper is left", || {
+            (!kept.iter().any(|&pid| is_running(pid))).then_some(())
+        });
+    }
 }
 
 #[test]

@@ -223,6 +223,12 @@ pub const TABLE: &[HintMeaning] = &[
         "bytes that a handle collects, 4 MiB",
     ),
     of_handle(
+        "write_through",
+        File,
+        Switch,
+        "on: a write returns when its bytes are in the data files of servers with disks, as with --writes through",
+    ),
+    of_handle(
         "message_bytes",
         Administration,
         Number(4096),

@@ -20,7 +20,7 @@ use kernels::{Share, SharedBytesMut};
 use layout::{FileSpan, ViewOffset};
 use wire::Status;
 use wire::message::access::{
-    ANNOUNCED, Access, COUNTED, DATA, GO, GROW, GROWS, NEWER, READ, WRITE,
+    ANNOUNCED, Access, COUNTED, DATA, GO, GROW, GROWS, NEWER, READ, THROUGH, WRITE,
 };
 use wire::message::mapping::Upcoming;
 use wire::message::{self, Refusal};
@@ -56,6 +56,8 @@ pub(super) struct Terms<'a> {
     /// Limits that hints set; 0 is the server's own.
     pub(super) message_bytes: u64,
     pub(super) rendezvous_bytes: Option<u64>,
+    /// Whether writes are answered when their bytes are in the data files.
+    pub(super) is_through: bool,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -278,6 +280,9 @@ impl Flow {
         let mut flags = 0;
         if m.is_announced {
             flags |= ANNOUNCED;
+        }
+        if terms.is_through && memory.is_write() {
+            flags |= THROUGH;
         }
         let tells_end = terms.attempt.growth == Growth::AtOwner;
         match terms.attempt.growth {

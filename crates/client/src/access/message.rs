@@ -155,6 +155,7 @@ impl Way for ByMessage {
             envelope: &self.envelope,
             message_bytes,
             rendezvous_bytes,
+            is_through: handle.settings.writes_through(),
         };
         let done = handle.go_by_message(lane, &terms, &mut run, &mut self.patience, phases);
         let (lots, MessageWork { flows, .. }) = lane.work.lots_and_message();

@@ -205,7 +205,7 @@ impl Handle {
         request: &mut Request<'_>,
         phases: &mut Phases,
     ) -> Result<usize> {
-        let mut direct = Directly::new(self, &request.how);
+        let mut direct = Directly::new(self, &request.how, request.memory.direction());
         if !request.memory.is_run() && !direct.takes_scattered(request.memory.len()) {
             return self.attempt_packed(lane, request, phases);
         }

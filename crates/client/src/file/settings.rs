@@ -1,4 +1,4 @@
-//! What hints say about a handle, ready for use: limits of messages, strategy, whether accesses go directly.
+//! What hints say about a handle, ready for use: limits of messages, strategy, whether accesses go directly and writes into data files.
 //!
 //! Left to others: which hints count (`hints`), what follows from a change (`handle`).
 
@@ -22,6 +22,7 @@ pub(crate) struct Settings {
     limits: (AtomicU64, AtomicU64),
     is_direct: AtomicBool,
     is_sieving: AtomicBool,
+    writes_through: AtomicBool,
     /// What the connection asks for, where hints do not.
     general: Strategy,
 }
@@ -34,6 +35,7 @@ impl Settings {
             limits: Default::default(),
             is_direct: AtomicBool::new(options.direct),
             is_sieving: AtomicBool::new(options.strategy == Strategy::Sieving),
+            writes_through: AtomicBool::default(),
             general: options.strategy,
         }
     }
@@ -53,6 +55,8 @@ impl Settings {
             let is_direct = is_on && options.direct;
             self.is_direct.store(is_direct, Ordering::Relaxed);
         }
+        let is_through = kept.get("write_through").and_then(is_on) == Some(true);
+        self.writes_through.store(is_through, Ordering::Relaxed);
         if let Some(strategy) = kept.get("strategy").and_then(Strategy::of) {
             let is_sieving = strategy == Strategy::Sieving;
             self.is_sieving.store(is_sieving, Ordering::Relaxed);
@@ -60,8 +64,12 @@ impl Settings {
         kept.clone()
     }
 
-    /// The strategy that was asked for, if any was.
+    /// The strategy that was asked for, if any was. A handle that writes through makes its collective accesses alone: what servers direct
+    /// is answered as they answer others.
     pub(crate) fn forced(&self) -> Option<Strategy> {
+        if self.writes_through() {
+            return Some(Strategy::Views);
+        }
         let hint = self.hints.lock().get("strategy").and_then(Strategy::of);
         hint.or(Some(self.general).filter(|strategy| *strategy != Strategy::default()))
     }
@@ -74,6 +82,11 @@ impl Settings {
     /// Whether the strategy is [`Strategy::Sieving`].
     pub(crate) fn is_sieving(&self) -> bool {
         self.is_sieving.load(Ordering::Relaxed)
+    }
+
+    /// Whether a write returns when its bytes are in the data files of servers with disks, whatever these do otherwise.
+    pub(crate) fn writes_through(&self) -> bool {
+        self.writes_through.load(Ordering::Relaxed)
     }
 
     /// Bytes of a message, 0 if the server's own count, and bytes from which on a write is announced.

@@ -441,7 +441,7 @@ fn seed002_s76_exchanged_packets_come_in_one_message_per_rank_and_disk_builds_no
     for form in FORMS {
         // A server that does not know yet what is read next takes no packet of another, which sends it by itself then:
         // where processors are scarce that may be so for one segment after the other.
-        let segments = if form == "exchanged" { 60 } else { 10 };
+        let segments = if form == "exchanged" { 160 } else { 10 };
         let (service, bytes) = begin(true, segments);
         let fewest = std::sync::Mutex::new(u64::MAX);
         run(&service, form, &BUFFER.to_string(), |_, file, team| {

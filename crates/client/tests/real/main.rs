@@ -29,3 +29,4 @@ mod profile;
 mod service;
 mod sieving;
 mod threads;
+mod write_through;

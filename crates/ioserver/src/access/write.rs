@@ -12,7 +12,7 @@ use std::time::Instant;
 use kernels::SharedBytesMut;
 use serving::Exchange;
 use store::Grant;
-use wire::message::access::{ANNOUNCED, AccessAnswer, COUNTED, GROW, GROWS};
+use wire::message::access::{ANNOUNCED, AccessAnswer, COUNTED, GROW, GROWS, THROUGH};
 use wire::message::file::SizeIs;
 use wire::{Rights, Status};
 
@@ -102,6 +102,7 @@ fn write(
         parts,
         grant,
         spent,
+        is_through: flags & THROUGH != 0,
     };
     let mut reserved = Reservation::Nothing;
     if flags & ANNOUNCED != 0 {
@@ -142,7 +143,7 @@ pub(crate) fn write_packed(
     session: &mut Session,
     opened: &OpenAccess,
     spent: &mut Expense,
-    packed: &[u8],
+    (packed, flags): (&[u8], u16),
 ) -> Result<(), Fault> {
     let (who, connection) = (session.who, &session.connection);
     let Scratch { grant, parts, .. } = &mut session.scratch;
@@ -154,6 +155,7 @@ pub(crate) fn write_packed(
         parts,
         grant,
         spent,
+        is_through: flags & THROUGH != 0,
     };
     let mut cursor = Cursor::new(writer.parts, 0);
     writer.scatter(&mut cursor, packed)?;
@@ -194,6 +196,8 @@ struct Writer<'a> {
     parts: &'a [Part],
     grant: &'a mut Grant,
     spent: &'a mut Expense,
+    /// Whether the client wants the bytes in the data files before it is answered.
+    is_through: bool,
 }
 
 impl<'a> Writer<'a> {
@@ -231,7 +235,7 @@ impl<'a> Writer<'a> {
         let (storage, known) = (self.storage, &self.opened.known);
         storage.stored.wrote();
         self.opened.view.entry.wrote(&self.opened.file.raw());
-        if storage.write_through || storage.stored.is_short_of(0) {
+        if storage.write_through || self.is_through || storage.stored.is_short_of(0) {
             for part in self.parts.iter() {
                 if let Some(subfile) = known.find(&known.own[part.slot], &storage.stored)? {
                     subfile.flush()?;

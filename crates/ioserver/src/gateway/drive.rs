@@ -7,7 +7,6 @@
 //! Left to others: connections (`foes`), what parts mean (`split`).
 
 use std::os::fd::AsFd;
-use std::sync::Arc;
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -19,12 +18,11 @@ use wire::frame::{HEADER_BYTES, Header};
 use wire::message::access::{Access, AccessAnswer, FORWARDED, WRITE};
 use wire::seal::{SEAL_BYTES, SEALED, Seal};
 
-use super::broken;
 use super::foes::Foe;
 use super::split::Route;
+use super::{Whose, broken};
 use crate::context::Cluster;
 use crate::refused::Refused;
-use crate::views::RegisteredView;
 
 /// Without any progress for so long, foes count as gone.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -71,13 +69,8 @@ fn refused_early(refused: Refused) -> State {
 
 impl<'a> Forward<'a> {
     /// Finds a connection and writes the frame; nothing is sent yet.
-    pub(super) fn begin(
-        cluster: &Cluster,
-        view: &Arc<RegisteredView>,
-        access: &Access<'_>,
-        kind: u16,
-        route: &'a mut Route,
-    ) -> Forward<'a> {
+    pub(super) fn begin(whose: &Whose<'_>, kind: u16, route: &'a mut Route) -> Forward<'a> {
+        let (cluster, view, access) = (whose.cluster, whose.view, whose.access);
         let is_write = kind == WRITE;
         let mut forward = Forward {
             route,
@@ -109,8 +102,8 @@ impl<'a> Forward<'a> {
                     kind,
                     status: Status::Ok,
                     flags: match foe.is_sealed {
-                        true => FORWARDED | SEALED,
-                        false => FORWARDED,
+                        true => FORWARDED | SEALED | whose.flags,
+                        false => FORWARDED | whose.flags,
                     },
                     request: forward.number,
                     control_bytes: control.len() as u32,

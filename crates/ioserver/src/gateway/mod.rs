@@ -42,7 +42,7 @@ use std::time::Instant;
 
 use serving::Exchange;
 use wire::link::LinkError;
-use wire::message::access::{ANNOUNCED, Access, AccessAnswer, GROW, READ, WRITE};
+use wire::message::access::{ANNOUNCED, Access, AccessAnswer, GROW, READ, THROUGH, WRITE};
 use wire::message::mapping::{Whole, WholeAnswer};
 use wire::{Rights, Status};
 
@@ -181,6 +181,7 @@ fn serve_decoded(
             version: known.version(),
             ..access
         },
+        flags: flags & THROUGH,
     };
     let outcomes = match kind {
         Kind::Read => read_all(session, opened, &whose, stage, &mut spent)?,
@@ -232,6 +233,8 @@ struct Whose<'a> {
     split: &'a Split,
     view: &'a Arc<RegisteredView>,
     access: &'a Access<'a>,
+    /// The flags of the request that count for every part of it.
+    flags: u16,
 }
 
 /// Takes the payload of a write, after saying that there is room for one that was announced.
@@ -273,7 +276,7 @@ fn forward_all<'s>(
             Kind::Read => READ,
             Kind::Write => WRITE,
         };
-        let begun = Forward::begin(whose.cluster, whose.view, whose.access, wire_kind, route);
+        let begun = Forward::begin(whose, wire_kind, route);
         forwards.push(begun);
     }
     push_all(&mut forwards);
@@ -326,7 +329,10 @@ fn write_all(
     let (mine, mut forwards) = forward_all(whose, Kind::Write, stage);
     let own = opened.bytes;
     let done = match mine {
-        Some(route) => write::write_packed(whose.storage, session, &opened, spent, route.packet()),
+        Some(route) => {
+            let packet = (route.packet(), whose.flags);
+            write::write_packed(whose.storage, session, &opened, spent, packet)
+        }
         None => Ok(()),
     };
     drop(opened);

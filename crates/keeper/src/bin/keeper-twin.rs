@@ -40,7 +40,7 @@ fn main() -> ExitCode {
 fn serve(dir: PathBuf, seconds: u64) -> ExitCode {
     let options = KeeperOptions {
         dir,
-        program: std::env::current_exe().expect("this program"),
+        program: Some(std::env::current_exe().expect("this program")),
         arguments: vec!["keep".into()],
         patience: Duration::from_secs(seconds),
         held_wait: Duration::from_secs(2),

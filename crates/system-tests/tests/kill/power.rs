@@ -20,15 +20,16 @@ use crate::service;
 
 const BYTES: usize = 1 << 20;
 
-/// Copies everything below a directory.
+/// Copies everything below a directory that is on its disk: no sockets.
 fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap() {
         let entry = entry.unwrap();
         let target = to.join(entry.file_name());
-        if entry.file_type().unwrap().is_dir() {
+        let kind = entry.file_type().unwrap();
+        if kind.is_dir() {
             copy(&entry.path(), &target);
-        } else {
+        } else if kind.is_file() {
             fs::copy(entry.path(), &target).unwrap();
         }
     }
@@ -49,7 +50,7 @@ impl Image {
 
     /// The host loses power and starts again with the disk as it was.
     fn power_cut(self, service: &mut Service) {
-        service.kill_io(self.index);
+        service.kill_io_with_keeper(self.index);
         let disk = service.disk(self.index);
         fs::remove_dir_all(&disk).unwrap();
         fs::rename(&self.kept, &disk).unwrap();
@@ -73,10 +74,14 @@ fn assert_lost(result: Result<impl std::fmt::Debug, Error>, server: ServerId) {
 
 /// Ways for bytes to get to servers.
 fn ways(service: &Service) -> Vec<(&'static str, ConnectOptions)> {
-    // Servers with disks take no direct writes.
-    let plain = service.connect_options();
-    let master = plain.clone().with_mapping(Mapping::Master);
-    vec![("parts", plain), ("gateway", master)]
+    let directly = service.connect_options();
+    let parts = directly.clone().with_direct(false);
+    let master = directly.clone().with_mapping(Mapping::Master);
+    vec![
+        ("directly", directly),
+        ("parts", parts),
+        ("gateway", master),
+    ]
 }
 
 #[test]

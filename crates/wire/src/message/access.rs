@@ -45,6 +45,9 @@ pub const GROWS: u16 = 8;
 /// Flag of an answer to a write with [`GROWS`]: the owner asks this server before it tells a size, so nobody has to be told of
 /// the bytes that were written here. Without it the client tells the owner.
 pub const COUNTED: u16 = 8;
+/// Flag of a write: it is answered when its bytes are in the data files of the servers, also by servers that answer others when
+/// the bytes are in memory.
+pub const THROUGH: u16 = 64;
 /// Flag of a request of a client: all bytes of the range, wherever they lie, in view order. The control
 /// part is a [`Whole`](super::mapping::Whole), that of the answer a [`WholeAnswer`](super::mapping::WholeAnswer).
 pub const WHOLE: u16 = 16;

@@ -65,8 +65,8 @@ enum Trial {
 }
 
 impl Directly {
-    pub(in crate::access) fn new(handle: &Handle, how: &How) -> Directly {
-        Directly(match handle.may_go_directly(how) {
+    pub(in crate::access) fn new(handle: &Handle, how: &How, direction: Direction) -> Directly {
+        Directly(match handle.may_go_directly(how, direction) {
             true => Trial::Untried,
             false => Trial::Forbidden,
         })
@@ -160,8 +160,10 @@ enum Obstacle {
 
 impl Handle {
     /// Whether accesses of this kind may go directly at all.
-    pub(crate) fn may_go_directly(&self, how: &How) -> bool {
-        self.settings.is_direct() && *how == How::default() && !self.settings.is_sieving()
+    pub(crate) fn may_go_directly(&self, how: &How, direction: Direction) -> bool {
+        let settings = &self.settings;
+        let is_through = direction.is_write() && settings.writes_through();
+        settings.is_direct() && *how == How::default() && !settings.is_sieving() && !is_through
     }
 
     /// Tries to do the access that is spread over the lots of a lane; whether it is done. If not, it
