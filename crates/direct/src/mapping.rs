@@ -10,9 +10,9 @@ use std::ptr::NonNull;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
-use kernels::SharedBytes;
+use kernels::{MapFor, SharedBytes};
 use rustix::fs::{MemfdFlags, Mode, OFlags, SealFlags};
-use rustix::mm::{Advice, MapFlags, ProtFlags};
+use rustix::mm::Advice;
 
 /// What every shared file of Pario is sealed with.
 const SEALS: SealFlags = SealFlags::SHRINK
@@ -59,25 +59,14 @@ impl Mapping {
     pub(crate) fn map(file: BorrowedFd<'_>, len: u64, is_writable: bool) -> io::Result<Mapping> {
         let invalid = |text: &str| io::Error::new(io::ErrorKind::InvalidData, text.to_owned());
         let len = usize::try_from(len).map_err(|_| invalid("too long for this machine"))?;
-        let protection = match is_writable {
-            true => ProtFlags::READ | ProtFlags::WRITE,
-            false => ProtFlags::READ,
+        let wanted = match is_writable {
+            true => MapFor::Writing,
+            false => MapFor::Reading,
         };
-        // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
-        let base = unsafe {
-            rustix::mm::mmap(
-                std::ptr::null_mut(),
-                len,
-                protection,
-                MapFlags::SHARED,
-                file,
-                0,
-            )
-        }?;
+        let base = kernels::map_shared(file, len, wanted)?;
         // A child shares nothing: it is refused by a server that asks who it is, and must not hold memory.
         // SAFETY: the advice changes what a fork copies, not what is here.
-        let _ = unsafe { rustix::mm::madvise(base, len, Advice::LinuxDontFork) };
-        let base = NonNull::new(base.cast::<u8>()).expect("a mapping is not at address 0");
+        let _ = unsafe { rustix::mm::madvise(base.as_ptr().cast(), len, Advice::LinuxDontFork) };
         Ok(Mapping {
             base,
             len,
@@ -189,6 +178,8 @@ pub(crate) fn read_only(file: BorrowedFd<'_>) -> io::Result<OwnedFd> {
 
 #[cfg(test)]
 mod tests {
+    use rustix::mm::{MapFlags, ProtFlags};
+
     use super::*;
 
     /// The range is free in a child, and the child may have put something else there.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use parking_lot::{Condvar, Mutex};
-use store::{Pages, Pool};
+use store::Pool;
 use wire::message::session::Counter;
 
 use crate::statistics::counter;
@@ -95,15 +95,15 @@ impl TendedMemory {
         self.wake.notify_all();
     }
 
-    /// How often memory was not ready when it was needed.
+    /// How often memory was only committed when it was needed.
     pub(crate) fn scarcity(&self) -> u64 {
-        self.pool.usage().fresh
+        self.pool.usage().scarce
     }
 
     /// What there is of it, and what became of requests.
     pub(crate) fn statistics(&self) -> [Counter; 8] {
         let usage = self.pool.usage();
-        let has_large_pages = self.pool.options().pages == Pages::Huge;
+        let has_large_pages = self.pool.options().pages.are_large();
         [
             counter("large_pages", u64::from(has_large_pages)),
             counter("warm_bytes", usage.warm_bytes),

@@ -19,7 +19,7 @@
 //! | `nest`, `joint`, `program`, `order`, `list`, `inner` | loop nests, and what they are compiled to |
 //! | `copy`, `run`, `plain` | running a program, and the nest that a programmer writes by hand |
 //! | `disjoint` | the proof that no byte is written twice |
-//! | `shared`, `buffer`, `descriptor`, `checksum` | memory that others may write, memory from the system, sockets, checksums |
+//! | `shared`, `buffer`, `mapping`, `descriptor`, `checksum` | memory that others may write, memory from the system, files in memory, sockets, checksums |
 //! | `cache` | what is known about the memory of the machine |
 //!
 //! Invariants:
@@ -46,6 +46,7 @@ mod disjoint;
 mod inner;
 mod joint;
 mod list;
+mod mapping;
 mod nest;
 mod order;
 mod plain;
@@ -65,6 +66,7 @@ pub use descriptor::{
     receive_after, receive_exact, receive_part, send_all, send_all_and, send_part,
 };
 pub use disjoint::Disjoint;
+pub use mapping::{MapFor, map_shared};
 pub use nest::{Body, MAX_DEPTH, Nest, NestError, Span, copy_naive};
 pub use plain::{copy_plain, copy_plain_shared};
 pub use program::{BoundsError, Program, Side};

@@ -55,7 +55,7 @@ pub const UNIT: u64 = 64 << 10;
 /// Largest extent.
 pub const CHUNK: u64 = 2 << 20;
 
-/// Extents of this class and larger ones are worth a segment of the reserve.
+/// Extents of this class and larger ones are worth a segment of the reserve, and a large page.
 const ADOPTING_CLASS: usize = 2;
 
 const _: () = assert!(UNIT << (CLASSES - 1) == CHUNK && CHUNK / UNIT == UNITS as u64);
@@ -132,6 +132,8 @@ pub struct PoolUsage {
     pub recycled: u64,
     /// Extents handed out so far whose memory had to be committed first.
     pub fresh: u64,
+    /// The part of them whose memory was only committed, neither cleared nor mapped here, which large pages are.
+    pub scarce: u64,
 }
 
 /// Memory for extents. Clones share it.
@@ -179,6 +181,7 @@ struct State {
     ready: u64,
     recycled: u64,
     fresh: u64,
+    scarce: u64,
     growth: tend::Growth,
     /// Where segments are on record, if they are to outlive the process.
     ledger: Option<Ledger>,
@@ -306,6 +309,7 @@ impl Pool {
             ready: state.ready,
             recycled: state.recycled,
             fresh: state.fresh,
+            scarce: state.scarce,
         }
     }
 
@@ -373,11 +377,16 @@ impl Pool {
             }
         }
         let committed = match taken.beside {
-            0 => runs(!taken.kept & run).try_for_each(|(first, count)| {
-                let segment = &extent.segment;
-                segment.commit(at + first * UNIT, count * UNIT)
-            }),
-            _ => extent.segment.commit(taken.name.1 as u64 * CHUNK, CHUNK),
+            0 => runs(!taken.kept & run)
+                .map(|(first, count)| extent.segment.commit(at + first * UNIT, count * UNIT))
+                .try_fold(Pages::Huge, |all, pages| match pages? {
+                    Pages::Small => Ok(Pages::Small),
+                    _ => Ok::<_, std::io::Error>(all),
+                }),
+            _ => {
+                let chunk = taken.name.1 as u64 * CHUNK;
+                extent.segment.commit(chunk, CHUNK)
+            }
         };
         if taken.beside != 0 {
             let beside = UnitsAtWork {
@@ -386,6 +395,9 @@ impl Pool {
                 units: taken.beside,
             };
             shared.end_commit(&beside, committed.is_ok());
+        }
+        if let Ok(Pages::Small) = committed {
+            shared.lock().scarce += 1;
         }
         if committed.is_err() {
             // The system has less than the limit. What is not there must not count as warm.
@@ -442,10 +454,11 @@ impl State {
         let first = first.expect("the list says that there is a run");
         let mask = run_mask(class) << first;
         let (warm, kept) = (before.warm & mask, before.kept() & mask);
-        // A large page has memory as a whole or not at all.
+        // A large page has memory as a whole or not at all. A domain of few bytes, as a small directory is, gets none.
         let free_units = (options.limit_bytes / UNIT)
             .saturating_sub(self.used_units + self.warm_units + self.ready_units);
-        let is_large = options.pages == Pages::Huge
+        let is_large = options.pages.are_large()
+            && (class >= ADOPTING_CLASS || name.1 > 0)
             && !before.is_live()
             && free_units >= u64::from(UNITS)
             && mask != u32::MAX;

@@ -661,7 +661,7 @@ fn to_text(findings: &[Ailment], seen: &ExaminedCounts) -> String {
         let count = seen.with_small_pages.len() as u64;
         let _ = writeln!(
             text,
-            "note     {}: the host gives no large pages to shared memory; with `advise` in \
+            "note     {}: the host gives no large pages to shared memory, and its kernel joins none; with `advise` in \
              /sys/kernel/mm/transparent_hugepage/shmem_enabled before the servers start, getting new \
              memory costs about a sixth",
             counted(count, "server", "servers"),

@@ -358,16 +358,29 @@ fn what_was_set_aside_is_not_ready_afterwards() {
 
 #[test]
 fn large_pages_give_memory_to_whole_chunks() {
+    for pages in [Pages::Huge, Pages::Joined] {
+        whole_chunks_get_memory(pages);
+    }
+}
+
+fn whole_chunks_get_memory(pages: Pages) {
     let pool = Pool::new(PoolOptions {
-        pages: Pages::Huge,
+        pages,
         ..options(8 * MIB)
     });
-    let first = pool.allocate(domain(0), 0).unwrap();
+    // Few bytes of a domain take no large page.
+    let few = pool.allocate(domain(3), 0).unwrap();
+    assert_eq!(memory_of_segments(&pool), UNIT);
+    drop(few);
+    pool.cool();
+    assert_eq!(memory_of_segments(&pool), 0);
+    let first = pool.allocate(domain(0), 2).unwrap();
     let usage = pool.usage();
-    assert_eq!((usage.used_bytes, usage.ready_bytes), (UNIT, CHUNK - UNIT));
+    let (used, ready) = (usage.used_bytes, usage.ready_bytes);
+    assert_eq!((used, ready), (4 * UNIT, CHUNK - 4 * UNIT));
     let second = pool.allocate(domain(0), 1).unwrap();
     assert_eq!(first.segment.id(), second.segment.id());
-    assert_eq!(pool.usage().fresh, 1, "the second one found it ready");
+    assert_eq!(pool.usage().fresh, 2, "the second one found it ready");
     assert!(is_zero(&second, 0..second.len));
     assert_eq!(memory_of_segments(&pool), CHUNK);
     // Not where that would be more than is allowed.
