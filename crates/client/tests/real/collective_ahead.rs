@@ -447,6 +447,8 @@ fn seed002_s76_exchanged_packets_come_in_one_message_per_rank_and_disk_builds_no
         run(&service, form, &BUFFER.to_string(), |_, file, team| {
             for number in 0..segments {
                 let before = counted(&service, "directed_packets");
+                // What was prepared too late for its segment counts too: from here on only what this one begins.
+                let ready = counted(&service, "prefetched_bytes");
                 team.barrier().unwrap();
                 segment(file, team, number, &bytes);
                 team.barrier().unwrap();
@@ -455,7 +457,11 @@ fn seed002_s76_exchanged_packets_come_in_one_message_per_rank_and_disk_builds_no
                     let mut fewest = fewest.lock().unwrap();
                     *fewest = packets.min(*fewest);
                 }
-                let prepared = whole * (number + 1).min(segments - 1);
+                let prepared = match form {
+                    "disk" => whole * (number + 1).min(segments - 1),
+                    _ if number + 1 == segments => ready,
+                    _ => ready + whole,
+                };
                 rest(&service, team, form, prepared);
                 // All have seen the same ones here.
                 if number >= 9 && *fewest.lock().unwrap() == RANKS as u64 {
