@@ -125,6 +125,8 @@ pub struct Options {
     pub room_wait: Duration,
     /// What users can do when memory is full; then that counts as a lack of space like that of a disk.
     pub when_full: Option<String>,
+    /// The pages that its memory is made of.
+    pub pages: store::Pages,
     /// Bytes per second of each disk, at most.
     pub disk_bytes_per_s: Option<u64>,
     /// A process that holds the memory when this one dies, for the next start. Of servers that do not write through.
@@ -165,6 +167,7 @@ impl Options {
             client_grace: Duration::from_secs(5),
             room_wait: Duration::from_secs(1),
             when_full: None,
+            pages: store::Pages::of_host(),
             disk_bytes_per_s: None,
             keeper: None,
         }
@@ -577,7 +580,11 @@ fn open_store(
     failed_syncs: &Arc<FailedSyncs>,
     kept: &mut Option<KeptMemory>,
 ) -> Result<OpenedStore, StartError> {
-    let pool = |limit_bytes: u64| Pool::new(PoolOptions::for_limit(limit_bytes));
+    let pool_options = |limit_bytes: u64| PoolOptions {
+        pages: options.pages,
+        ..PoolOptions::for_limit(limit_bytes)
+    };
+    let pool = |limit_bytes: u64| Pool::new(pool_options(limit_bytes));
     match &options.store {
         StoreOptions::Memory { limit_bytes } => {
             let Some(kept) = kept else {
@@ -585,8 +592,7 @@ fn open_store(
                 let store = Arc::new(MemoryStore::new(pool.clone()));
                 return Ok(OpenedStore::new(SubfileStore::memory(store, pool)));
             };
-            let opened =
-                kept.open_memory(&PoolOptions::for_limit(*limit_bytes), options.claim_wait);
+            let opened = kept.open_memory(&pool_options(*limit_bytes), options.claim_wait);
             let opened = opened.map_err(StartError::from)?;
             let found = opened.store.list().map_err(StartError::Store)?;
             let ids = found.into_iter().map(|identity| identity.id).collect();
@@ -633,7 +639,7 @@ fn open_store(
                         let ledger = Some(ledger);
                         DiskStore::start(pool, disks, Origin { ledger, ..origin })
                     };
-                    let options_of_pool = PoolOptions::for_limit(*memory_limit_bytes);
+                    let options_of_pool = pool_options(*memory_limit_bytes);
                     let opened = kept.open_disks(&options_of_pool, options.claim_wait, start);
                     opened.map_err(StartError::Adoption)?
                 }

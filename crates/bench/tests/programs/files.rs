@@ -140,7 +140,9 @@ fn matrices_are_measured_in_all_partitions() {
             for row in found {
                 assert_eq!(row["columns"]["contention"], needed, "{row}");
                 let by_message = row["columns"]["messages"].as_u64() > Some(0);
-                let is_direct = row["case"].as_str().is_some_and(|case| case.contains("/direct/"));
+                let is_direct = row["case"]
+                    .as_str()
+                    .is_some_and(|case| case.contains("/direct/"));
                 assert_eq!(by_message, !is_direct, "{row}");
             }
         }

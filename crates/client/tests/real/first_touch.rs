@@ -5,6 +5,7 @@ use std::sync::{Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use client::{File, OpenOptions};
+use store::Pages;
 
 use crate::service::{Service, create, pattern};
 
@@ -81,7 +82,7 @@ fn mappings_survive_closing_and_opening() {
 
 #[test]
 fn memory_that_was_not_ready_is_written_without_mapping_it() {
-    let service = Service::start(1);
+    let service = Service::start_with(1, |options| options.pages = Pages::Small);
     let client = service.connect();
     let file = create(&client, "/f", "", "whole");
     // More at once than a server of this size has ready.
@@ -89,6 +90,24 @@ fn memory_that_was_not_ready_is_written_without_mapping_it() {
     assert_eq!(file.write_at(0, &bytes), Ok(40 * MIB));
     let first = client.direct_statistics();
     assert!(first.unmapped_bytes >= 24 * MIB as u64, "{first:?}");
+    let mut buffer = vec![0; 40 * MIB];
+    assert_eq!(file.read_at(0, &mut buffer), Ok(40 * MIB));
+    assert!(buffer == bytes);
+}
+
+#[test]
+fn large_pages_are_mapped_also_when_they_were_not_ready() {
+    let service = Service::start(1);
+    if counter(&service, "large_pages") == 0 {
+        return testkit::skipped("neither the host nor its kernel gives large pages");
+    }
+    let client = service.connect();
+    let file = create(&client, "/f", "", "whole");
+    let bytes = pattern(40 * MIB, 1);
+    assert_eq!(file.write_at(0, &bytes), Ok(40 * MIB));
+    let first = client.direct_statistics();
+    // A kernel that has few of them left gives small ones.
+    assert!(first.unmapped_bytes <= 20 * MIB as u64, "{first:?}");
     let mut buffer = vec![0; 40 * MIB];
     assert_eq!(file.read_at(0, &mut buffer), Ok(40 * MIB));
     assert!(buffer == bytes);

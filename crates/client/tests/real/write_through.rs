@@ -1,4 +1,5 @@
-//! Handles whose writes return when their bytes are in the data files, at servers that answer others from memory.
+//! Handles whose writes return when their bytes are in the data files, at servers that answer others from memory:
+//! whichever way the bytes go, what the servers count as dirty stays nothing.
 
 use client::{Client, ConnectOptions, Endpoint, File, Hints, Mapping, OpenOptions, ServiceUrl};
 

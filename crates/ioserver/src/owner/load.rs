@@ -19,7 +19,7 @@ use control::locks::{self, LockManager};
 use control::pointers::SharedPointers;
 use control::sizes::{self, SizeOwner};
 
-use wire::message::cluster::{FileStateIs, TakeServerAnswer};
+use wire::message::cluster::{FileStateIs, PointerIs, TakeServerAnswer};
 use wire::{ClientId, FileId, LayoutState, Reader, ServerId, Status};
 
 use super::file::{OwnedFile, Part, Phase};
@@ -93,6 +93,7 @@ impl Owner {
         let is_known = is_first
             && layout.owner.incarnation == self.cluster.incarnation()
             && !self.let_go.lock().contains(&file.id);
+        let told = self.take_inherited(file)?;
         let mut work = Vec::new();
         let mut state = file.lock();
         state.step = layout.step;
@@ -109,7 +110,7 @@ impl Owner {
             (state.locks, lock_effects) = LockManager::restarted(servers, era);
         }
         state.sizes = sizes;
-        if let Some(told) = self.inherited.lock().remove(&file.id) {
+        if let Some(told) = told {
             state.pointers = SharedPointers::inherited(&told);
             // Those who died on the way were told of to the owner before.
             let members: BTreeSet<ClientId> = state.pointers.members().collect();
@@ -156,6 +157,20 @@ impl Owner {
         Ok(work)
     }
 
+    /// What the owner before has told for this load. One that began before the file was handed over once more, and goes on late, must
+    /// not take it from the one that comes: it has been taken out of the table already.
+    fn take_inherited(&self, file: &OwnedFile) -> Result<Option<Vec<PointerIs>>, Refused> {
+        let mut inherited = self.inherited.lock();
+        let is_there = |found: &Arc<OwnedFile>| std::ptr::eq(&**found, file);
+        if !self.files.lock().get(&file.id).is_some_and(is_there) {
+            return refuse(
+                Status::Busy,
+                "the file was handed over while it was looked at; repeat later",
+            );
+        }
+        Ok(inherited.remove(&file.id))
+    }
+
     fn demand_owned(&self, file: FileId, layout: &LayoutState) -> Result<(), Refused> {
         let here = self.cluster.own_server();
         if layout.owner.server == here.0 {
@@ -196,6 +211,12 @@ impl Owner {
         if let Some(found) = found {
             self.drop_file(&found, refused);
         }
+    }
+
+    /// Does the same with what was found here before the layout was looked at: the file may be this server's again since.
+    fn let_go_of(&self, found: &Arc<OwnedFile>, refused: Refused) {
+        self.let_go.lock().insert(found.id);
+        self.drop_file(found, refused);
     }
 
     /// Heeds a refusal of the metadata manager that says who owns the file now.
@@ -272,7 +293,9 @@ impl Owner {
             told => told?,
         };
         if let Err(refused) = self.demand_owned(file, &layout) {
-            self.let_go(file, refused);
+            if let Some(found) = &found {
+                self.let_go_of(found, refused);
+            }
             return Ok(());
         }
         if let Some(found) = found {
@@ -288,7 +311,7 @@ impl Owner {
 
     /// Looks whether a file that has been handed over for long is owned elsewhere by now, and the manager could not say so; and
     /// whether one whose manager is gone goes on.
-    pub(super) fn review_handing_over(&self, file: &OwnedFile) {
+    pub(super) fn review_handing_over(&self, file: &Arc<OwnedFile>) {
         let (since, owed_resume) = {
             let state = file.lock();
             (state.handing_over, state.owed_resume)
@@ -304,7 +327,7 @@ impl Owner {
         if let Ok(told) = self.cluster.file_state(file.id)
             && let Err(refused) = self.demand_owned(file.id, &told.layout)
         {
-            self.let_go(file.id, refused);
+            self.let_go_of(file, refused);
         }
     }
 
@@ -322,7 +345,7 @@ impl Owner {
             }
         }
         if let Err(refused) = self.demand_owned(file, layout) {
-            self.let_go(file, refused);
+            self.let_go_of(&found, refused);
             return;
         }
         let mut work = Vec::new();

@@ -12,7 +12,9 @@ const LEN: usize = 50_000;
 #[test]
 fn sync_after_a_failed_sync_and_a_restart_vouches_for_what_is_there_only() {
     for loss in [Loss::Nothing, Loss::Evicted] {
-        let Some(mut host) = Host::start(1) else {
+        // What is written behind is in the memory of a keeper as well.
+        let through = ["--writes", "through"];
+        let Some(mut host) = Host::start_with(1, through) else {
             return;
         };
         let client = host.service.client();

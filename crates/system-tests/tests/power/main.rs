@@ -19,7 +19,8 @@ use std::time::Duration;
 
 use client::{Client, ConnectOptions};
 use lossyfs::{Disk, Loss};
-use system_tests::{Service, ServiceOptions, TempDir};
+use rustix::process::{Pid, Signal, kill_process};
+use system_tests::{Service, ServiceOptions, TempDir, until};
 
 /// A host with a service and one disk under all of it.
 struct Host {
@@ -27,12 +28,17 @@ struct Host {
     disk: Disk,
     boots: u64,
     // Last, so that it is removed after the disk is gone.
-    _place: TempDir,
+    place: TempDir,
 }
 
 impl Host {
     /// Starts a service of disk servers; nothing where there can be no such disk, and that is said.
     fn start(servers: usize) -> Option<Host> {
+        Host::start_with(servers, [])
+    }
+
+    /// Starts a service whose I/O servers get arguments.
+    fn start_with<const N: usize>(servers: usize, arguments: [&str; N]) -> Option<Host> {
         if let Some(why) = lossyfs::lacks() {
             testkit::skipped(&why);
             return None;
@@ -41,13 +47,14 @@ impl Host {
         let mount: PathBuf = place.join("disk");
         std::fs::create_dir(&mount).expect("a place for the disk");
         let disk = Disk::mount(&mount).expect("a disk");
-        let mut options = ServiceOptions::new(servers).disk().directories(&mount);
+        let options = ServiceOptions::new(servers).disk().directories(&mount);
+        let mut options = options.io_arguments(arguments);
         options.environment.push(("PARIO_BOOT".into(), "0".into()));
         Some(Host {
             service: options.start(),
             disk,
             boots: 0,
-            _place: place,
+            place,
         })
     }
 
@@ -56,6 +63,7 @@ impl Host {
     fn lose_power(&mut self, loss: Loss) {
         self.disk.cut();
         self.service.kill_all();
+        self.kill_keepers();
         self.disk
             .restart(loss)
             .expect("the disk, without its users");
@@ -66,7 +74,32 @@ impl Host {
         self.service.wait_for_members(self.service.servers());
     }
 
-    /// All processes die and come back; the host and what it has in its page cache live on, but for what `loss` says.
+    /// Processes that hold the memory of servers die with their host, too.
+    #[track_caller]
+    fn kill_keepers(&self) {
+        let place = self.place.path().as_os_str().as_encoded_bytes();
+        let is_keeper = |process: &Pid| {
+            let path = format!("/proc/{}/cmdline", process.as_raw_nonzero());
+            let words = std::fs::read(path).unwrap_or_default();
+            let has = |wanted: &[u8]| words.windows(wanted.len()).any(|part| part == wanted);
+            has(b"\0keeper\0") && has(place)
+        };
+        let entries = std::fs::read_dir("/proc").expect("processes").flatten();
+        let number = |entry: std::fs::DirEntry| entry.file_name().to_str()?.parse().ok();
+        let processes = entries.filter_map(|entry| Pid::from_raw(number(entry)?));
+        for keeper in processes.filter(is_keeper) {
+            // It may have ended.
+            let _ = kill_process(keeper, Signal::KILL);
+            // Its memory goes first; until it is a zombie or gone it has files open.
+            let path = format!("/proc/{}/stat", keeper.as_raw_nonzero());
+            until("the end of a keeper", || {
+                let stat = std::fs::read_to_string(&path);
+                stat.map_or(true, |stat| stat.contains(") Z "))
+            });
+        }
+    }
+
+    /// All processes but keepers die and come back; the host and what it has in its page cache live on, but for what `loss` says.
     #[track_caller]
     fn lose_processes(&mut self, loss: Loss) {
         self.service.kill_all();

@@ -2,8 +2,11 @@
 //!
 //! What is known of a file belongs to one uninterrupted time as its owner.
 
+use std::sync::{Arc, Barrier};
+
 use layout::View;
-use wire::message::file::SizeIs;
+use wire::message::cluster::{PointerIs, PointerMember};
+use wire::message::file::{PointerMove, SizeIs};
 use wire::{HandleId, LayoutState, SizeState, Status};
 
 use super::super::Refused;
@@ -178,4 +181,35 @@ fn a_write_of_an_epoch_that_the_owner_has_not_heard_of_counts() {
     assert_eq!(now, SizeIs { size: 30, epoch: 1 });
     let refused = owner.grow(&asker(2, &view), 7, 30).unwrap_err();
     assert_eq!(refused.status, Status::InvalidArgument);
+}
+
+#[test]
+fn a_look_at_a_file_that_was_begun_before_it_came_takes_nothing_that_came_with_it() {
+    let world = World::new(2, 27);
+    let owner = world.owner(0);
+    let view = View::whole_file();
+    let who = asker(1, &view);
+    let way = Arc::new(Barrier::new(2));
+    world.change(|i| i.manager.slow_answer = Some(Arc::clone(&way)));
+    std::thread::scope(|scope| {
+        let late = scope.spawn(|| owner.size(&asker(2, &view)));
+        way.wait();
+        // The manager has answered the question; the file goes to another server, and comes back.
+        let member = PointerMember {
+            client: who.client,
+            request: 0,
+            answer: 0,
+        };
+        let told = PointerIs {
+            group: 9,
+            position: 300,
+            members: vec![member],
+        };
+        owner.take_pointers(FILE, vec![told]);
+        way.wait();
+        let refused = late.join().unwrap().unwrap_err();
+        assert_eq!(refused.status, Status::Busy);
+    });
+    let stands = owner.move_pointer(&who, 9, 1, PointerMove::Stay, 0);
+    assert_eq!(stands, Ok(300));
 }

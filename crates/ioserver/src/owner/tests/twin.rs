@@ -5,7 +5,7 @@
 //! that an access which should have been excluded is seen.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Barrier, Condvar, Mutex, MutexGuard};
 use std::thread;
 use std::time::Duration;
 
@@ -71,6 +71,8 @@ pub(super) struct Manager {
     pub(super) is_up: bool,
     /// So many answers get lost: what was asked is done, and the asker does not hear of it.
     pub(super) lost_answers: u32,
+    /// The next answer is on its way from the first wait of two to the second.
+    pub(super) slow_answer: Option<Arc<Barrier>>,
     pub(super) refusal: Option<Refused>,
     pub(super) layout: LayoutState,
     pub(super) size: SizeState,
@@ -145,6 +147,7 @@ impl World {
                 manager: Manager {
                     is_up: true,
                     lost_answers: 0,
+                    slow_answer: None,
                     refusal: None,
                     layout,
                     size: SizeState {
@@ -344,6 +347,12 @@ impl World {
             manager.lost_answers -= 1;
             manager.is_up = manager.lost_answers == 0 && manager.is_up;
             return refused(Status::Unreachable);
+        }
+        let way = manager.slow_answer.take();
+        drop(inside);
+        if let Some(way) = way {
+            way.wait();
+            way.wait();
         }
         answer
     }
