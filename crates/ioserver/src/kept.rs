@@ -15,6 +15,7 @@
 //! | 65 applied truncate | file (8) | epoch (8) |
 //! | 66 entry of the control table | entry (4) | file (8) |
 //! | 67 end word | page (8), word (4) | file (8), generation (8), index (4), granted (8) |
+//! | 68 starts in which a sync of the disks failed | | count (8) |
 //! | 70 adoptions that began and did not end | | count (8) |
 //!
 //! Invariants
@@ -38,6 +39,7 @@ const START: u8 = 64;
 const APPLIED: u8 = 65;
 const ENTRY: u8 = 66;
 const WORD: u8 = 67;
+const FAILED_SYNCS: u8 = 68;
 const ATTEMPTS: u8 = 70;
 
 /// Adoptions that may die in the middle before the memory is given up.
@@ -135,6 +137,19 @@ impl Records {
 
     pub(crate) fn applied_no_more(&self, file: FileId) {
         self.change(|batch| batch.remove(APPLIED, &file.0.to_be_bytes()));
+    }
+
+    /// In how many starts with this memory a sync of the disks behind it has failed.
+    pub(crate) fn failed_syncs(&self) -> u64 {
+        let found = self
+            .0
+            .as_ref()
+            .and_then(|ledger| ledger.get(FAILED_SYNCS, &[]));
+        found.and_then(|value| number(&value)).unwrap_or(0)
+    }
+
+    pub(crate) fn syncs_failed(&self, starts: u64) {
+        self.change(|batch| batch.set(FAILED_SYNCS, &[], &starts.to_le_bytes()));
     }
 
     /// An entry of the control table belongs to a file.

@@ -256,7 +256,7 @@ pub fn start_on(
         .map_or_else(Records::default, |kept| kept.records());
     let disk_dirs = stored.disk_dirs();
     let notes = options.state_dir.iter().chain(&disk_dirs).cloned();
-    let failed_before = failed_syncs.keep_in(notes.collect());
+    let failed_before = failed_syncs.keep_in(notes.collect(), records.clone());
     let state_dirs = options.state_dir.clone().map_or(disk_dirs, |dir| vec![dir]);
     let own = load_identity(&state_dirs).map_err(|(dir, e)| StartError::State(dir, e))?;
     // It may have been made for the keeper.
