@@ -9,6 +9,9 @@
 //! written is not the only place. It is not synced: it has to survive the process, and a boot changes the verifier anyway.
 //! One note a start is enough, since all starts after it differ from all before.
 //!
+//! Memory that a [keeper](crate::kept) keeps outlives the process too, but what was written back from it is in the page cache like
+//! anything else. So its ledger counts these starts as well, and the verifier of the memory changes with that number.
+//!
 //! Until a note is written, which is tried again with every report, answers to writes carry the verifier of the
 //! life of the server, and a start that finds a note it cannot read does the same.
 
@@ -18,6 +21,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use parking_lot::Mutex;
+
+use crate::kept::Records;
 
 const NAME: &str = "failed-syncs";
 
@@ -31,6 +36,18 @@ struct State {
     /// Notes of earlier starts.
     count: u64,
     standing: Standing,
+    /// Where starts with the same memory are counted.
+    records: Records,
+    has_failed: bool,
+}
+
+/// In how many starts before this one a sync has failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FailedBefore {
+    /// As the notes say; `None` if they cannot be read.
+    pub(crate) noted: Option<u64>,
+    /// As the ledger says, since this memory is there.
+    pub(crate) with_memory: u64,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -45,9 +62,8 @@ enum Standing {
 }
 
 impl FailedSyncs {
-    /// Reads the notes in these directories and leaves later ones there. How many there were; `None` if that cannot be
-    /// read.
-    pub(crate) fn keep_in(&self, dirs: Vec<PathBuf>) -> Option<u64> {
+    /// Reads the notes in these directories and the number in the ledger, and leaves later ones there.
+    pub(crate) fn keep_in(&self, dirs: Vec<PathBuf>, records: Records) -> FailedBefore {
         let found: io::Result<Vec<u64>> = dirs.iter().map(|dir| read(dir)).collect();
         let mut state = self.0.lock();
         state.dirs = dirs;
@@ -61,9 +77,14 @@ impl FailedSyncs {
                 state.standing = Standing::Unnoted;
             }
         }
-        let known = (state.standing != Standing::Unnoted).then_some(state.count);
+        let noted = (state.standing != Standing::Unnoted).then_some(state.count);
+        let with_memory = records.failed_syncs();
+        state.records = records;
+        if state.has_failed {
+            state.records.syncs_failed(with_memory + 1);
+        }
         state.leave_note();
-        known
+        FailedBefore { noted, with_memory }
     }
 
     /// A sync has failed.
@@ -72,12 +93,20 @@ impl FailedSyncs {
         if state.standing == Standing::Sound {
             state.standing = Standing::Unnoted;
         }
+        if !std::mem::replace(&mut state.has_failed, true) {
+            state.records.syncs_failed(state.records.failed_syncs() + 1);
+        }
         state.leave_note();
     }
 
     /// Leaves the note that is still to be left, if there is one.
     pub(crate) fn leave_note(&self) {
         self.0.lock().leave_note();
+    }
+
+    /// Whether a sync has failed in this start.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.0.lock().has_failed
     }
 
     /// Whether the next start would not know that a sync has failed.
@@ -135,8 +164,9 @@ mod tests {
 
     fn begin(dirs: &[&Path]) -> (FailedSyncs, Option<u64>) {
         let failed = FailedSyncs::default();
-        let count = failed.keep_in(dirs.iter().map(|d| d.to_path_buf()).collect());
-        (failed, count)
+        let dirs = dirs.iter().map(|d| d.to_path_buf()).collect();
+        let before = failed.keep_in(dirs, Records::default());
+        (failed, before.noted)
     }
 
     #[test]
@@ -163,7 +193,7 @@ mod tests {
         let failed = FailedSyncs::default();
         failed.failed();
         assert!(failed.is_unnoted());
-        failed.keep_in(vec![dir.path().into()]);
+        failed.keep_in(vec![dir.path().into()], Records::default());
         assert!(!failed.is_unnoted());
         assert_eq!(begin(&[dir.path()]).1, Some(1));
     }

@@ -56,14 +56,24 @@ pub(crate) struct Candidate {
     pub(crate) distance: u64,
 }
 
+/// Stands before the life in the file of a start that has ended in order.
+const ENDED: &str = "ended";
+
+/// What a start has left in the state directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SavedStart {
+    pub(crate) server: ServerId,
+    pub(crate) incarnation: u64,
+    /// If it ended in order with everything on its disks: what bytes in its memory lived with.
+    pub(crate) life: Option<u64>,
+}
+
 /// The number and the latest start that these directories hold.
-pub(crate) fn load_states(
-    dirs: &[PathBuf],
-) -> Result<Option<(ServerId, u64)>, (PathBuf, io::Error)> {
-    let mut latest: Option<(ServerId, u64)> = None;
+pub(crate) fn load_states(dirs: &[PathBuf]) -> Result<Option<SavedStart>, (PathBuf, io::Error)> {
+    let mut latest: Option<SavedStart> = None;
     for dir in dirs {
         let found = load_state(dir).map_err(|e| (dir.clone(), e))?;
-        let start = |state: &(ServerId, u64)| state.1;
+        let start = |saved: &SavedStart| saved.incarnation;
         if found.as_ref().map(start) > latest.as_ref().map(start) {
             latest = found;
         }
@@ -72,7 +82,7 @@ pub(crate) fn load_states(
 }
 
 /// The number and start that a state directory holds.
-fn load_state(dir: &Path) -> io::Result<Option<(ServerId, u64)>> {
+fn load_state(dir: &Path) -> io::Result<Option<SavedStart>> {
     let text = match fs::read_to_string(dir.join(NAME)) {
         Ok(text) => text,
         Err(e) if e.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -83,7 +93,16 @@ fn load_state(dir: &Path) -> io::Result<Option<(ServerId, u64)>> {
         let [name, version] = [words.next()?, words.next()?];
         let server = words.next()?.parse().ok()?;
         let incarnation = words.next()?.parse().ok()?;
-        (name == "pario-server" && version == "1").then_some((ServerId(server), incarnation))
+        let life = match words.next() {
+            Some(ENDED) => Some(words.next()?.parse().ok()?),
+            _ => None,
+        };
+        let is_known = name == "pario-server" && version == "1";
+        is_known.then_some(SavedStart {
+            server: ServerId(server),
+            incarnation,
+            life,
+        })
     })();
     match found {
         Some(found) => Ok(Some(found)),
@@ -98,10 +117,18 @@ fn load_state(dir: &Path) -> io::Result<Option<(ServerId, u64)>> {
 }
 
 /// Leaves number and start in a state directory, durably.
-pub(crate) fn save_state(dir: &Path, server: ServerId, incarnation: u64) -> io::Result<()> {
+pub(crate) fn save_state(dir: &Path, saved: SavedStart) -> io::Result<()> {
     let fresh = dir.join("server.new");
     let mut file = File::create(&fresh)?;
-    writeln!(file, "pario-server 1 {} {incarnation}", server.0)?;
+    write!(
+        file,
+        "pario-server 1 {} {}",
+        saved.server.0, saved.incarnation
+    )?;
+    if let Some(life) = saved.life {
+        write!(file, " {ENDED} {life}")?;
+    }
+    writeln!(file)?;
     file.sync_all()?;
     fs::rename(&fresh, dir.join(NAME))?;
     File::open(dir)?.sync_all()
@@ -406,8 +433,22 @@ mod tests {
         let found = load_identity(&dirs).unwrap();
         assert!(matches!(found, OwnIdentity::Found(_)), "{found:?}");
         assert_eq!(found.bytes(), made.bytes());
-        save_state(&dirs[0], ServerId(3), 7).unwrap();
+        let saved = SavedStart {
+            server: ServerId(3),
+            incarnation: 7,
+            life: None,
+        };
+        save_state(&dirs[0], saved).unwrap();
         disk.restart(lossyfs::Loss::Everything).unwrap();
-        assert_eq!(load_states(&dirs).unwrap(), Some((ServerId(3), 7)));
+        assert_eq!(load_states(&dirs).unwrap(), Some(saved));
+        let ended = SavedStart {
+            life: Some(u64::MAX),
+            ..saved
+        };
+        save_state(&dirs[0], ended).unwrap();
+        assert_eq!(load_states(&dirs).unwrap(), Some(ended));
+        // The next start has no life to hand on.
+        save_state(&dirs[0], saved).unwrap();
+        assert_eq!(load_states(&dirs).unwrap(), Some(saved));
     }
 }

@@ -15,6 +15,8 @@
 //! | 65 applied truncate | file (8) | epoch (8) |
 //! | 66 entry of the control table | entry (4) | file (8) |
 //! | 67 end word | page (8), word (4) | file (8), generation (8), index (4), granted (8) |
+//! | 68 starts in which a sync of the disks failed | | count (8) |
+//! | 69 life that a start handed on which had brought everything to its disks | | life (8) |
 //! | 70 adoptions that began and did not end | | count (8) |
 //!
 //! Invariants
@@ -39,6 +41,8 @@ const START: u8 = 64;
 const APPLIED: u8 = 65;
 const ENTRY: u8 = 66;
 const WORD: u8 = 67;
+const FAILED_SYNCS: u8 = 68;
+const HANDED_ON: u8 = 69;
 const ATTEMPTS: u8 = 70;
 
 /// Adoptions that may die in the middle before the memory is given up.
@@ -136,6 +140,19 @@ impl Records {
 
     pub(crate) fn applied_no_more(&self, file: FileId) {
         self.change(|batch| batch.remove(APPLIED, &file.0.to_be_bytes()));
+    }
+
+    /// In how many starts with this memory a sync of the disks behind it has failed.
+    pub(crate) fn failed_syncs(&self) -> u64 {
+        let found = self
+            .0
+            .as_ref()
+            .and_then(|ledger| ledger.get(FAILED_SYNCS, &[]));
+        found.and_then(|value| number(&value)).unwrap_or(0)
+    }
+
+    pub(crate) fn syncs_failed(&self, starts: u64) {
+        self.change(|batch| batch.set(FAILED_SYNCS, &[], &starts.to_le_bytes()));
     }
 
     /// An entry of the control table belongs to a file.
@@ -476,9 +493,16 @@ impl KeptMemory {
         Records::of(self.ledger.clone())
     }
 
-    /// What bytes in this memory live and die with.
-    pub(crate) fn life(&self) -> u64 {
-        self.ledger.life()
+    /// What bytes in this memory live and die with: its life, or that of the start before, which has handed it on and left no memory.
+    pub(crate) fn life(&self, handed_on: Option<u64>) -> u64 {
+        if let (MemoryBirth::New, Some(life)) = (self.birth, handed_on) {
+            let mut batch = Batch::new();
+            batch.set(HANDED_ON, &[], &life.to_le_bytes());
+            self.ledger.write(&batch);
+        }
+        let noted = self.ledger.get(HANDED_ON, &[]);
+        let noted = noted.and_then(|value| number(&value));
+        noted.unwrap_or_else(|| self.ledger.life())
     }
 
     /// How this start came to it.

@@ -40,8 +40,8 @@ use crate::failed_syncs::FailedSyncs;
 use crate::files::Files;
 use crate::gateway::Stages;
 use crate::join::{
-    Candidate, OwnIdentity, flush, join, load_identity, load_states, may_succeed_later, save_state,
-    stay,
+    Candidate, OwnIdentity, SavedStart, flush, join, load_identity, load_states, may_succeed_later,
+    save_state, stay,
 };
 use crate::kept::{KeptMemory, OpenError, OpenedMemory, Records};
 use crate::limits::Limits;
@@ -222,6 +222,9 @@ impl From<OpenError> for StartError {
 /// An I/O server that runs.
 pub struct IoServer {
     running: Running<IoService>,
+    state_dirs: Vec<PathBuf>,
+    /// What it leaves there when it has ended in order.
+    at_end: SavedStart,
     endpoint: Endpoint,
     local: Option<PathBuf>,
     threads: Vec<JoinHandle<()>>,
@@ -254,7 +257,7 @@ pub fn start_on(
     // Before the disks are judged: what was bound to a later start cannot be on one that is missing.
     let states = load_states(&state_dirs(&options));
     let found = states.map_err(|(dir, e)| StartError::State(dir, e))?;
-    let last_start = found.map(|(_, start)| start);
+    let last_start = found.map(|saved| saved.incarnation);
     let failed_syncs = Arc::<FailedSyncs>::default();
     let (mut kept, shown) = open_kept(&options)?;
     if let (Some(kept), Some(last), StoreOptions::Disk { .. }) =
@@ -282,7 +285,7 @@ pub fn start_on(
         .map_or_else(Records::default, |kept| kept.records());
     let disk_dirs = stored.disk_dirs();
     let notes = options.state_dir.iter().chain(&disk_dirs).cloned();
-    let failed_before = failed_syncs.keep_in(notes.collect());
+    let failed_before = failed_syncs.keep_in(notes.collect(), records.clone());
     let state_dirs = options.state_dir.clone().map_or(disk_dirs, |dir| vec![dir]);
     let own = load_identity(&state_dirs).map_err(|(dir, e)| StartError::State(dir, e))?;
     // It may have been made for the keeper.
@@ -290,7 +293,7 @@ pub fn start_on(
         Some(OwnIdentity::Made(_)) => OwnIdentity::Made(own.bytes()),
         _ => own,
     };
-    let number = found.map(|(server, _)| server);
+    let number = found.map(|saved| saved.server);
     let resumes = match &kept {
         Some(kept) if !stored.is_durable() => kept.last_start(),
         _ => resumed_start(&stored, last_start, &own),
@@ -334,8 +337,13 @@ pub fn start_on(
         // Before the state has it: memory must not seem older than the disks.
         kept.starts(member.incarnation);
     }
+    let this_start = SavedStart {
+        server: member.server,
+        incarnation: member.incarnation,
+        life: None,
+    };
     for dir in &state_dirs {
-        let saved = save_state(dir, member.server, member.incarnation);
+        let saved = save_state(dir, this_start);
         saved.map_err(|e| StartError::State(dir.clone(), e))?;
     }
     if let Some(kept) = given_up {
@@ -355,8 +363,13 @@ pub fn start_on(
     let cluster = Cluster::new(manager, peers, joined.members.clone(), Arc::clone(&reports));
     let (cluster, statistics) = (Arc::new(cluster), Arc::<Statistics>::default());
     let sessions = Arc::<Sessions>::default();
-    let memory_life = kept.as_ref().map(|kept| kept.life());
-    let verifiers = verifier::of_this_start(failed_before, memory_life);
+    let handed_on = found.and_then(|saved| saved.life);
+    let memory_life = match &kept {
+        Some(kept) => Some(kept.life(handed_on)),
+        None => handed_on,
+    };
+    let life = verifier::life_of_this_start(failed_before, memory_life);
+    let verifiers = verifier::of_this_start(failed_before, life);
     let identity = Arc::new(Identity::new(key, &member, verifiers));
     let storage = Arc::new(Storage {
         identity: Arc::clone(&identity),
@@ -441,6 +454,11 @@ pub fn start_on(
     let running = serving::start(service, listeners, options.keys);
     Ok(IoServer {
         running: running.map_err(StartError::System)?,
+        state_dirs,
+        at_end: SavedStart {
+            life: Some(life),
+            ..this_start
+        },
         endpoint,
         local: options.listen_local,
         threads,
@@ -779,6 +797,14 @@ impl IoServer {
             let _ = fs::remove_file(path);
         }
         let kept = storage.kept.clone();
+        if storage.stored.is_durable() && closed.is_ok() && !storage.failed_syncs.has_failed() {
+            for dir in &self.state_dirs {
+                // The next start vouches for less then.
+                if let Err(error) = save_state(dir, self.at_end) {
+                    tracing::warn!(%error, dir = %dir.display(), "the end of this start is not on record");
+                }
+            }
+        }
         match closed {
             _ if !storage.stored.is_durable() => Ending::Memory(kept),
             Ok(()) => Ending::Nothing(kept),

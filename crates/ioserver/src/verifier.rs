@@ -8,7 +8,7 @@
 //! | bytes are in | the number changes with |
 //! |---|---|
 //! | the page cache | the boot of the host, and a start after one in which a sync [failed](crate::failed_syncs) |
-//! | the memory of the server, also if it has disks and writes back later | the boot, and the memory life: that of the memory that a [keeper](crate::kept) keeps, or the start of the server without one |
+//! | the memory of the server, also if it has disks and writes back later | the boot, and the memory life: that of the memory that a [keeper](crate::kept) keeps, and a start with it after one in which a sync failed; or the start of the server without a keeper. A server on disks that ended in order and had everything written back hands its life on to the next start |
 //!
 //! A host without a boot id cannot say that it kept anything: both are of the start then.
 
@@ -17,12 +17,24 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use identity::boot;
 use wire::message::file::Verifiers;
 
-/// The verifiers of this start, before which syncs have failed in so many starts; `None` if nobody knows. `memory_life` is that of
-/// memory that a keeper keeps; without one memory lives as long as this process.
-pub(crate) fn of_this_start(failed_syncs: Option<u64>, memory_life: Option<u64>) -> Verifiers {
+use crate::failed_syncs::FailedBefore;
+
+/// What bytes in the memory of this start live with. `memory_life` is that of memory that a keeper keeps, or that an earlier start has brought
+/// to the disks when it ended; without one memory lives as long as this process.
+pub(crate) fn life_of_this_start(failed: FailedBefore, memory_life: Option<u64>) -> u64 {
     // Seeded by the system for every process and every instance.
     let random = || RandomState::new().build_hasher().finish();
-    of(&boot(), failed_syncs, memory_life.unwrap_or_else(random))
+    match (memory_life, failed.with_memory) {
+        (None, _) => random(),
+        (Some(life), 0) => life,
+        // What had left the memory for the disks when a sync failed may have left the page cache too.
+        (Some(life), failed) => number(&[&life.to_le_bytes(), b" failed ", &failed.to_le_bytes()]),
+    }
+}
+
+/// The verifiers of this start.
+pub(crate) fn of_this_start(failed: FailedBefore, life: u64) -> Verifiers {
+    of(&boot(), failed.noted, life)
 }
 
 fn of(boot: &str, failed_syncs: Option<u64>, start: u64) -> Verifiers {
@@ -72,11 +84,22 @@ mod tests {
     fn host_without_a_boot_id_keeps_nothing_over_a_start() {
         let (first, again) = (of("", Some(0), 1), of("", Some(0), 2));
         assert!(first.keep(first.kept) && !again.keep(first.kept));
-        let (one, other) = (of_this_start(Some(0), None), of_this_start(Some(0), None));
+        let failed = |with_memory| FailedBefore {
+            noted: Some(0),
+            with_memory,
+        };
+        let start = |memory_life, count| {
+            let life = life_of_this_start(failed(count), memory_life);
+            of_this_start(failed(count), life)
+        };
+        let (one, other) = (start(None, 0), start(None, 0));
         assert_ne!(one.life, other.life);
         assert_eq!(one.kept == other.kept, !boot().is_empty());
-        let adopted = || of_this_start(Some(0), Some(7));
-        assert_eq!(adopted().life, adopted().life);
-        assert_ne!(adopted().life, of_this_start(Some(0), Some(8)).life);
+        let adopted = |life, count| start(Some(life), count).life;
+        assert_eq!(adopted(7, 0), adopted(7, 0));
+        assert_ne!(adopted(7, 0), adopted(8, 0));
+        assert_eq!(adopted(7, 1), adopted(7, 1));
+        assert_ne!(adopted(7, 1), adopted(7, 0));
+        assert_ne!(adopted(7, 1), adopted(7, 2));
     }
 }

@@ -118,6 +118,11 @@ impl PerUser {
         PerUser::with(what, Some(option), most / 2, most)
     }
 
+    /// [`PerUser::shared`] with limits that no option moves.
+    pub fn fixed_and_shared(what: &'static str, most: usize) -> Arc<PerUser> {
+        PerUser::with(what, None, most / 2, most)
+    }
+
     fn with(
         what: &'static str,
         option: Option<&'static str>,
@@ -131,6 +136,11 @@ impl PerUser {
             most_in_all,
             counts: Mutex::default(),
         })
+    }
+
+    /// How many all users have.
+    pub fn in_all(&self) -> usize {
+        self.counts.lock().in_all
     }
 
     /// One more for a user, unless he has as many as he may.

@@ -1,18 +1,22 @@
 //! Names of tests: which ones run the golden cases, and which statement a test shows.
 //!
 //! A test is a function that follows `#[test]`, inside `proptest!` or not; the text is searched,
-//! nothing is compiled. Two rules:
+//! nothing is compiled. Three rules:
 //!
 //! - The word [`GOLDEN`] selects the golden cases (`cargo test` takes part of a test's path), so it
 //!   stands in the paths of those tests and of no other.
 //! - `docs/statements.md` lists the numbered statements; each has a test whose name begins with its
 //!   id, and a test that begins like an id names a statement of the list.
+//! - A statement about speed names [`SPEED`], and has a claim in `scripts/bench-claims.json`; so has every claim a statement.
 
 use crate::lexer::code_only;
 use crate::{Complaint, File};
 
 /// The word that selects the tests over the golden cases.
 pub const GOLDEN: &str = "vector";
+
+/// What compares claims about speed with figures.
+pub const SPEED: &str = "`make bench-check`";
 
 /// A test function and where it stands.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -103,6 +107,35 @@ pub fn statements_of(page: &File) -> Vec<Statement> {
         })
     })
     .collect()
+}
+
+/// Statements about speed without a claim, and claims without a statement that says where its speed is checked.
+pub fn check_claims(page: &File, claims: &File) -> Vec<Complaint> {
+    let lines: Vec<&str> = page.text.lines().collect();
+    let of_speed: Vec<Statement> = statements_of(page)
+        .into_iter()
+        .filter(|statement| lines[statement.line - 1].contains(SPEED))
+        .collect();
+    let mut claimed = Vec::new();
+    let mut complaints = Vec::new();
+    for (index, line) in claims.text.lines().enumerate() {
+        let id = line
+            .split_once("\"id\": \"")
+            .and_then(|(_, rest)| rest.split('"').next());
+        let Some(id) = id else { continue };
+        claimed.push(id);
+        if !of_speed.iter().any(|statement| statement.id == id) {
+            let what = format!("{} has no statement `{id}` that names {SPEED}", page.path);
+            complaints.push(Complaint::at(&claims.path, index + 1, what));
+        }
+    }
+    for Statement { line, id } in &of_speed {
+        if !claimed.contains(&id.as_str()) {
+            let what = format!("{} has no claim of `{id}`", claims.path);
+            complaints.push(Complaint::at(&page.path, *line, what));
+        }
+    }
+    complaints
 }
 
 /// Statements without a test, statements listed twice, and tests without a statement.
@@ -258,6 +291,26 @@ mod tests {
                 "docs/statements.md:5: no test has a name that begins with `seed000_s02_`",
                 "crates/falls/tests/a.rs:4: test `seed000_s77_holds` shows a statement that \
                  docs/statements.md lacks"
+            ]
+        );
+    }
+
+    #[test]
+    fn statement_about_speed_without_claim_and_claim_without_statement_are_refused() {
+        let page = File::new(
+            "docs/statements.md",
+            "| 1 | fast (speed: `make bench-check`) | `seed000_s01_*` |\n| 2 | fast (speed: `make bench-check`) | `seed000_s02_*` |\n\
+             | 3 | right | `seed000_s03_*` |\n",
+        );
+        let claims = File::new(
+            "scripts/bench-claims.json",
+            "{\"claims\": [\n{\"id\": \"seed000_s01\", \"at_least\": 1},\n{\"id\": \"seed000_s03\", \"at_least\": 1}]}\n",
+        );
+        assert_eq!(
+            strings(&check_claims(&page, &claims)),
+            [
+                "scripts/bench-claims.json:3: docs/statements.md has no statement `seed000_s03` that names `make bench-check`",
+                "docs/statements.md:2: scripts/bench-claims.json has no claim of `seed000_s02`",
             ]
         );
     }

@@ -150,6 +150,15 @@ fn statements_have_tests() {
 }
 
 #[test]
+fn statements_about_speed_have_claims() {
+    let find = |path: &str| files(|f| f.path == path).next();
+    let page = find("docs/statements.md").expect("docs/statements.md lists the statements");
+    let claims = find("scripts/bench-claims.json");
+    let claims = claims.expect("scripts/bench-claims.json has the claims about speed");
+    report(&tests_named::check_claims(page, claims));
+}
+
+#[test]
 fn doc_comments_stand_alone() {
     hold(rust_files(), language::check_opening);
 }

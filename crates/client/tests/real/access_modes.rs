@@ -81,6 +81,7 @@ fn seed001_s88_striped_cubes_of_4096_mib_take_strided_accesses() {
     let client = service.connect();
     create(&client, "/cube", "i32[1024,1024,1024]", "striped(65536)");
     let part = 512 * 512 * 512 * 4u64;
+    const ROW: usize = 512 * 4;
     for strategy in ["views", "sieving"] {
         let hints = Hints::new().with("strategy", strategy).unwrap();
         let options = OpenOptions::new().read().write().hints(hints);
@@ -103,6 +104,22 @@ fn seed001_s88_striped_cubes_of_4096_mib_take_strided_accesses() {
                 assert_eq!(file.read_at(at, &mut found).unwrap(), found.len());
                 let expected = pattern(40_000, rank + i + strategy.len());
                 assert!(found == expected, "{strategy}: block {rank} at {at}");
+            }
+        }
+        // And they lie where they belong: the first and the last row of a block, each at its place in the file.
+        let plain = client.open("/cube", &OpenOptions::new().read()).unwrap();
+        for rank in [0, 7] {
+            let begin = u64::from(rank == 7) * 512;
+            for (i, x) in [(0, begin), (2, begin + 511)] {
+                let row = ((x << 10 | x) << 10 | begin) * 4;
+                let mut found = vec![0; ROW];
+                assert_eq!(plain.read_at(row, &mut found).unwrap(), ROW);
+                let written = pattern(40_000, rank + i + strategy.len());
+                let expected = match i {
+                    0 => &written[..ROW],
+                    _ => &written[written.len() - ROW..],
+                };
+                assert!(found == expected, "{strategy}: block {rank}, row at {row}");
             }
         }
         assert_eq!(file.size().unwrap(), 4096 << 20);

@@ -62,10 +62,10 @@ impl GivenSegments {
     }
 }
 
-/// The process that asks, if it is one with which memory can be shared.
-fn asker(session: &Session) -> Result<u64, Refused> {
+/// The user and the process that ask, if it is one with which memory can be shared.
+fn asker(session: &Session) -> Result<(u32, u64), Refused> {
     match (session.who, session.process) {
-        (Who::Client { .. }, Some(pid)) => Ok(pid),
+        (Who::Client { user, .. }, Some(pid)) => Ok((user, pid)),
         _ => Err(Refused::new(
             Status::Unsupported,
             "memory is shared with clients over a Unix socket only; go by message",
@@ -79,9 +79,9 @@ pub(crate) fn attach(
     session: &mut Session,
     exchange: &mut Exchange,
 ) -> Result<(), Fault> {
-    let pid = asker(session)?;
+    let (user, pid) = asker(session)?;
     let busy = session.client.begin()?;
-    let (attached, table) = files.direct.attach(&session.client, pid)?;
+    let (attached, table) = files.direct.attach(&session.client, user, pid)?;
     drop(busy);
     let answer = Answer {
         table_bytes: table.len(),
@@ -563,7 +563,7 @@ impl crate::sessions::Client {
     /// The page of the client, if it attached.
     fn attached(&self) -> Option<Arc<AttachedClient>> {
         match &*self.attached.lock() {
-            super::Attachment::Open(attached) => Some(Arc::clone(attached)),
+            super::Attachment::Open(attached, _) => Some(Arc::clone(attached)),
             _ => None,
         }
     }

@@ -37,6 +37,7 @@ use std::time::Duration;
 
 use ::direct::ServerTable;
 use parking_lot::Mutex;
+use serving::{PerUser, Taken};
 use store::{Subfile, SubfileId};
 use wire::message::session::Counter;
 use wire::{FileId, Status};
@@ -57,7 +58,7 @@ pub(crate) use quarantine::QuarantinedMemory;
 use revoke::{Stores, StuckWriter};
 use windows::Windows;
 
-/// Clients that may share memory with a server at a time. Each costs it two descriptors, two more with a keeper, and a page.
+/// Clients that may share memory with a server at a time, half of them of one user. Each costs it two descriptors, two more with a keeper, and a page.
 const MOST_CLIENTS: usize = 4096;
 /// Files whose entries are tried when all are taken.
 const VICTIMS: usize = 64;
@@ -69,7 +70,7 @@ pub(crate) enum Attachment {
     #[default]
     None,
     /// With this page.
-    Open(Arc<AttachedClient>),
+    Open(Arc<AttachedClient>, Taken),
     /// No longer.
     Over,
 }
@@ -119,11 +120,14 @@ struct FileMaps {
 
 #[derive(Default)]
 struct State {
-    /// How many have a page.
-    clients: usize,
     files: HashMap<FileId, FileMaps>,
     quarantine: Vec<QuarantinedMemory>,
     uses: u64,
+}
+
+/// Counts clients that share memory.
+fn sharers(most: usize) -> Arc<PerUser> {
+    PerUser::fixed_and_shared("clients that share memory", most)
 }
 
 /// What a server shares with clients of its host.
@@ -133,6 +137,8 @@ pub(crate) struct Direct {
     claim_wait: Duration,
     table: OnceLock<Option<ServerTable>>,
     state: Mutex<State>,
+    /// Those that have a page.
+    clients: Arc<PerUser>,
     windows: Windows,
     /// What the next start has to know.
     records: Records,
@@ -146,6 +152,7 @@ impl Direct {
             claim_wait,
             table: OnceLock::new(),
             state: Mutex::default(),
+            clients: sharers(MOST_CLIENTS),
             windows: Windows::default(),
             records: Records::default(),
             counters: Counters::default(),
@@ -195,6 +202,7 @@ impl Direct {
     fn attach(
         &self,
         client: &Client,
+        user: u32,
         pid: u64,
     ) -> Result<(Arc<AttachedClient>, &ServerTable), Refused> {
         let off = || {
@@ -208,19 +216,17 @@ impl Direct {
         let table = table.as_ref().ok_or_else(off)?;
         let mut found = client.attached.lock();
         match &*found {
-            Attachment::Open(attached) => return Ok((Arc::clone(attached), table)),
+            Attachment::Open(attached, _) => return Ok((Arc::clone(attached), table)),
             Attachment::Over => return Err(off()),
             Attachment::None => {}
         }
+        let taken = self.clients.take(user).map_err(|(status, refusal)| {
+            Refused::new(status, format!("{}; go by message", refusal.text))
+        })?;
         let mut state = self.state.lock();
-        if state.clients >= MOST_CLIENTS {
-            let text = format!("{MOST_CLIENTS} clients share memory already; go by message");
-            return Err(Refused::new(Status::QuotaExceeded, text));
-        }
         state.uses += 1;
         let attached = Arc::new(AttachedClient::new(state.uses, pid, self.records.clone())?);
-        state.clients += 1;
-        *found = Attachment::Open(Arc::clone(&attached));
+        *found = Attachment::Open(Arc::clone(&attached), taken);
         Ok((attached, table))
     }
 
@@ -228,8 +234,9 @@ impl Direct {
     fn close(&self, client: &Client) -> Option<Arc<AttachedClient>> {
         let before = std::mem::replace(&mut *client.attached.lock(), Attachment::Over);
         match before {
-            Attachment::Open(attached) => {
-                self.state.lock().clients -= 1;
+            Attachment::Open(attached, taken) => {
+                // Another client may have its place from now on.
+                drop(taken);
                 Some(attached)
             }
             _ => None,
@@ -375,7 +382,7 @@ impl Direct {
         let aside: u64 = state.quarantine.iter().map(QuarantinedMemory::bytes).sum();
         let marked: u64 = state.files.values().map(FileMaps::marked).sum();
         vec![
-            counter("direct_clients", state.clients as u64),
+            counter("direct_clients", self.clients.in_all() as u64),
             counter("direct_entries", state.files.len() as u64),
             counter("direct_quarantined_bytes", aside),
             counter("direct_maps", of(&counters.maps)),
@@ -436,6 +443,48 @@ impl Direct {
 mod tests {
     use super::*;
     use ::direct::{ClientPage, ENTRIES};
+    use wire::ClientId;
+
+    use crate::limits::Limits;
+    use crate::sessions::{Sessions, Who};
+
+    #[test]
+    fn half_of_those_who_share_memory_are_of_one_user() {
+        let mut direct = Direct::new(true, Duration::from_secs(60));
+        direct.clients = sharers(4);
+        let sessions = Sessions::default();
+        let pid = u64::from(std::process::id());
+        let client = |client: u64, user| {
+            let client = ClientId(client);
+            let who = Who::Client { client, user };
+            let session = sessions.open(who, &Limits::default()).unwrap().0;
+            Arc::clone(&session.client)
+        };
+        let is_refused = |client: &Client, user: u32, who: &str| {
+            let refused = direct.attach(client, user, pid).map(drop).unwrap_err();
+            assert_eq!(refused.status, Status::QuotaExceeded);
+            let text = &refused.refusal.text;
+            assert!(
+                text.contains(who) && text.contains("go by message"),
+                "{text}"
+            );
+        };
+        let of_one: Vec<_> = (1..=3).map(|number| client(number, 1)).collect();
+        direct.attach(&of_one[0], 1, pid).unwrap();
+        direct.attach(&of_one[1], 1, pid).unwrap();
+        // Asking again takes nothing.
+        direct.attach(&of_one[1], 1, pid).unwrap();
+        is_refused(&of_one[2], 1, "user 1 has 2");
+        let others = [client(4, 2), client(5, 2), client(6, 3)];
+        direct.attach(&others[0], 2, pid).unwrap();
+        direct.attach(&others[1], 2, pid).unwrap();
+        is_refused(&others[2], 3, "all users have 4");
+        direct.close(&of_one[0]);
+        direct.attach(&others[2], 3, pid).unwrap();
+        is_refused(&of_one[2], 1, "all users have 4");
+        direct.close(&others[0]);
+        direct.attach(&of_one[2], 1, pid).unwrap();
+    }
 
     #[test]
     fn entries_of_files_that_nobody_copies_are_used_again() {

@@ -470,7 +470,7 @@ impl Files {
     /// its handles.
     pub(crate) fn close_maps(&self, client: &Client, file: FileId, number: u64) {
         let attached = match &*client.attached.lock() {
-            Attachment::Open(attached) => Arc::clone(attached),
+            Attachment::Open(attached, _) => Arc::clone(attached),
             _ => return,
         };
         // None is made between the look and the taking back.

@@ -34,11 +34,28 @@ struct Host {
 impl Host {
     /// Starts a service of disk servers; nothing where there can be no such disk, and that is said.
     fn start(servers: usize) -> Option<Host> {
-        Host::start_with(servers, [])
+        Host::start_with(servers, |options, _| options)
     }
 
-    /// Starts a service whose I/O servers get arguments.
-    fn start_with<const N: usize>(servers: usize, arguments: [&str; N]) -> Option<Host> {
+    /// Starts a service of disk servers that write through.
+    fn start_through(servers: usize) -> Option<Host> {
+        let through = ["--writes", "through"];
+        Host::start_with(servers, |options, _| options.io_arguments(through))
+    }
+
+    /// Starts one disk server that answers writes from its memory, which a keeper keeps in a place beside the disk.
+    fn start_behind() -> Option<Host> {
+        Host::start_with(1, |options, place| {
+            let state = place.join("state");
+            let state = state.to_str().expect("a name in UTF-8");
+            options.io_arguments(["--writes", "behind", "--state", state])
+        })
+    }
+
+    fn start_with(
+        servers: usize,
+        further: impl FnOnce(ServiceOptions, &TempDir) -> ServiceOptions,
+    ) -> Option<Host> {
         if let Some(why) = lossyfs::lacks() {
             testkit::skipped(&why);
             return None;
@@ -48,7 +65,7 @@ impl Host {
         std::fs::create_dir(&mount).expect("a place for the disk");
         let disk = Disk::mount(&mount).expect("a disk");
         let options = ServiceOptions::new(servers).disk().directories(&mount);
-        let mut options = options.io_arguments(arguments);
+        let mut options = further(options, &place);
         options.environment.push(("PARIO_BOOT".into(), "0".into()));
         Some(Host {
             service: options.start(),
