@@ -2,7 +2,7 @@
 # The work is in scripts/, so that CI, people and make run the same thing.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build demo test test-full test-crash test-mpi fuzz mutants sanitize bench bench-check lint fmt doc clean
+.PHONY: help setup build install uninstall demo test test-full test-crash test-mpi test-native fuzz mutants sanitize bench bench-check lint fmt doc clean
 
 help: ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -12,6 +12,12 @@ setup: ## install what is missing (Debian packages, private Python environment)
 
 build: ## build the program, optimised: target/release/pario
 	cargo build --release
+
+install: ## build, and install program, libraries, headers, manual pages (PREFIX=/usr/local, DESTDIR)
+	@scripts/install
+
+uninstall: ## remove what `make install` has installed
+	@scripts/install --uninstall
 
 demo: ## set up what is missing, build, and show Pario doing its job
 	@scripts/setup
@@ -28,6 +34,9 @@ test-crash: ## processes killed, power cut and files moved under fire, with all 
 
 test-mpi: ## MPI programs of every kind over every MPI that can be installed (about an hour)
 	@scripts/test-mpi
+
+test-native: ## the C interface under sanitizers and valgrind, with the static library, installed
+	@scripts/test-native
 
 fuzz: ## run every fuzz target for a while (PARIO_FUZZ_SECONDS each, 60 by default)
 	@scripts/fuzz

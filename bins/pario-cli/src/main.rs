@@ -98,6 +98,9 @@ enum Command {
     Demo(demo::Arguments),
     /// Print what a shell needs to complete commands and options
     Completions(commands::completions::Arguments),
+    /// Write the manual pages of all commands to a directory
+    #[command(hide = true)]
+    Manual(commands::manual::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -148,5 +151,6 @@ fn run(arguments: Arguments) -> Result<(), commands::Error> {
         Command::Bench(arguments) => commands::bench::run(&arguments),
         Command::Demo(arguments) => demo::run(&arguments),
         Command::Completions(arguments) => commands::completions::run(&arguments),
+        Command::Manual(arguments) => commands::manual::run(&arguments),
     }
 }

@@ -17,7 +17,7 @@ use crate::{Complaint, File};
 ///     |
 ///   calibrate -> console         what programs for people share
 ///     |
-///   pario                        the library of Rust programs
+///   pario                        the library of Rust programs; the bindings `c` and `mpiio` beside it
 ///     |
 ///   embedded -> job              the only ones that know client and servers
 ///     |            |
@@ -102,6 +102,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         "mpiio",
         &["client", "embedded", "falls", "layout", "logging"],
     ),
+    ("c", &["client", "embedded", "falls", "layout", "logging"]),
     ("pario", &["client", "embedded", "layout"]),
     ("console", &["client", "falls", "job", "layout"]),
     (
@@ -186,6 +187,7 @@ pub const IN_TESTS: &[(&str, &[&str])] = &[
     ("direct", &["client", "system-tests"]),
     ("client", &["ioserver", "metaserver", "store"]),
     ("ioserver", &["lossyfs", "metaserver"]),
+    ("c", &["system-tests"]),
     ("mpiio", &["system-tests"]),
     ("pario", &["ioserver", "metaserver", "pario"]),
     ("serving", &["certificates"]),

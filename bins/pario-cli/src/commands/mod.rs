@@ -26,6 +26,7 @@ pub(crate) mod laid_out;
 pub(crate) mod layout;
 pub(crate) mod limits;
 pub(crate) mod ls;
+pub(crate) mod manual;
 pub(crate) mod mkdir;
 pub(crate) mod moving;
 pub(crate) mod mv;

@@ -1,0 +1,48 @@
+//! The C interface of Pario: `pario.h`.
+//!
+//! ```text
+//!  program in C, C++ or whatever calls C
+//!        |  pario_x(handles, plain values)                    include/pario.h
+//!        v
+//!     entry: keeps panics in, makes codes and texts of errors
+//!        |   table: what does the handle stand for?
+//!        v
+//!     one file per group of verbs  ->  client
+//! ```
+//!
+//! | module | owns |
+//! |---|---|
+//! | `entry`, `ffi`, `structs` | from an entry point to what it does: errors, arguments, structs |
+//! | `table` | handles and what they stand for |
+//! | `connect`, `names` | clients, and everything that goes by path names |
+//! | `open`, `settings` | open files: opening, size, sync, modes, hints |
+//! | `access`, `requests` | reading and writing, at once or beside the program |
+//! | `patterns`, `views`, `layouts` | descriptions of memory, of views and of partitions |
+//! | `teams`, `together`, `redistribute` | teams, what they do together, arrays between their memories |
+//! | `relayout`, `reports` | moving files, and what is told about them |
+//!
+//! Invariants
+//! - No panic reaches the program, and no handle it gives, whatever it is, is followed as a pointer.
+//! - Nothing is exported that `symbols.txt` does not list.
+//! - A call that fails has stored null where it would have stored a handle or a text.
+#![allow(unsafe_code)] // the C interface; see the SAFETY notes
+
+mod access;
+mod connect;
+mod entry;
+mod ffi;
+mod layouts;
+mod names;
+mod open;
+mod patterns;
+mod redistribute;
+mod relayout;
+mod reports;
+mod requests;
+mod settings;
+#[allow(non_camel_case_types)] // the names of C
+mod structs;
+mod table;
+mod teams;
+mod together;
+mod views;
