@@ -10,7 +10,7 @@
 //! | `site`, `workers`, `worker`, `ranks`, `parallel`, `content` | services, client processes, and the bytes they check |
 //! | `kernels`, `cases`, `redistribute`, `redistribution`, `move_bytes`, `plan`, `matching`, `prediction` | benchmarks in memory |
 //! | `between_processes` | redistribution in the memory of MPI processes |
-//! | `socket`, `contiguous`, `strided`, `matrix`, `small`, `fresh`, `mpiio`, `vipios`, `relayout` | benchmarks of services |
+//! | `socket`, `contiguous`, `strided`, `matrix`, `small`, `many_files`, `fresh`, `mpiio`, `vipios`, `relayout` | benchmarks of services |
 //! | `mpi` | MPI libraries and programs for them |
 //! | `advise`, `profile`, `ddio`, `prefetch` | benchmarks of what a service decides |
 //!
@@ -32,6 +32,7 @@ mod fresh;
 mod goals;
 mod kernels;
 mod machine;
+mod many_files;
 mod matching;
 mod matrix;
 pub mod models;

@@ -4,6 +4,7 @@
 //! ```text
 //!  memory|disk / socket|direct / read|write / b=BYTES     value: median time; p90, p99, p99.9 in the columns
 //!  files / create|open|stat|delete / c=PROCESSES          value: files per second
+//!  files / create|stat|read|.. / own|shared / bytes=B / c=PROCESSES / durable|job    the same, see `many_files`
 //! ```
 //!
 //! Accesses are at places drawn at random in a file of 16 MiB; what is read is compared with what was
@@ -20,6 +21,7 @@ use serde_json::{Value, json};
 
 use super::contest::Outcome;
 use super::flags::Turns;
+use super::many_files;
 use super::site::{ServiceSpec, SharedDirectory, SharedFile, Site, Store, connect, wanted};
 use super::workers::{Path, Team, paths, whole};
 use super::{Row, Sheet, digits};
@@ -62,7 +64,12 @@ pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error>
         }
     }
     sheet.unit("files/s");
-    arguments.many_files(sheet)
+    arguments.many_files(sheet)?;
+    let files = arguments.files.unwrap_or(match sheet.is_quick() {
+        true => 400,
+        false => 2000,
+    });
+    many_files::run(files, arguments.turns.turns, sheet)
 }
 
 /// Percentiles of one turn, in nanoseconds: 50, 90, 99, 99.9.

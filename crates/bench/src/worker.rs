@@ -9,6 +9,7 @@
 //!      {"do": "repeat", "what": "read"|.., "times": N, ..}    timed together; as one order, or as
 //!      {"do": "prepare"|"timed"|"compare", ..}                three, so that all begin prepared
 //!      {"do": "latency", ..}, {"do": "files", ..}             many small ones
+//!      {"do": "tree", "op": O, ..}                            a step with many files (`many_files`)
 //!      {"do": "ranks", ..}                                    collective accesses of threads
 //!      {"do": "fresh", "step": S, ..}                         a share of a new file
 //! out  {"start": NS, "end": NS, "wrong": N, ..}               or {"error": TEXT}
@@ -32,6 +33,7 @@ use serde_json::{Value, json};
 
 use super::content::{self, WorkerBytes};
 use super::fresh::Share;
+use super::many_files::Step;
 use super::ranks::Run;
 use super::site;
 use super::socket::Socket;
@@ -190,6 +192,14 @@ impl Worker {
             "exchange" => self.exchange(&order),
             "latency" => self.latency(&order),
             "files" => self.many_files(&order),
+            "tree" => {
+                let step = Step::of(&order.0)?;
+                let (start, wrong) = match order.is("plain") {
+                    true => step.run_plain()?,
+                    false => step.run(self.client()?)?,
+                };
+                Ok(done(start, wrong))
+            }
             "ranks" => self.ranks(&order),
             "fresh" => self.fresh(&order),
             other => Err(format!("do: '{other}' is not known").into()),

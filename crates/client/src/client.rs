@@ -231,12 +231,15 @@ impl Client {
         self.list_how(path, false)
     }
 
-    /// The entries of a directory with their attributes; sizes are the durable ones.
+    /// The entries of a directory with their attributes. Sizes are the latest; of a file whose owner is away, the durable one.
     pub fn list_with_attributes(&self, path: &str) -> Result<Listing> {
         self.list_how(path, true)
     }
 
     fn list_how(&self, path: &str, with_attributes: bool) -> Result<Listing> {
+        if with_attributes {
+            self.session().send_all_behind();
+        }
         let mut listed = Listing {
             client: self.clone(),
             path: absolute(path),
@@ -251,19 +254,29 @@ impl Client {
 
     /// Attributes as the catalogue has them; the size is the durable one.
     pub fn attributes(&self, path: &str) -> Result<Metadata> {
-        Ok(self.stat_answer(path)?.attributes)
-    }
-
-    fn stat_answer(&self, path: &str) -> Result<StatAnswer> {
         let path = absolute(path);
-        self.session().manager(|| Stat { path: path.clone() })
+        let found = self.session().manager(|| Stat {
+            path: path.clone(),
+            with_latest_size: false,
+        })?;
+        Ok(found.attributes)
     }
 
-    /// Attributes, with the latest size from the server that owns the file.
+    /// Attributes, with the latest size: one message, however many clients write to the file.
     pub fn stat(&self, path: &str) -> Result<Metadata> {
-        let mut attributes = self.attributes(path)?;
-        if attributes.kind == Kind::File {
-            // A file that may not be opened still has attributes, with the size at its last sync.
+        // The size counts what this process has written, also what it has not sent.
+        self.session().send_all_behind();
+        let StatAnswer {
+            mut attributes,
+            is_latest,
+            ..
+        } = self.session().manager(|| Stat {
+            path: absolute(path),
+            with_latest_size: true,
+        })?;
+        if attributes.kind == Kind::File && !is_latest {
+            // Its owner is away or busy, and a client waits for it. A file that may not be opened still has attributes, with the
+            // size at its last sync.
             if let Ok(file) = self.open_for_questions(path)
                 && file.id() == attributes.file
                 && let Ok(size) = file.size()

@@ -70,10 +70,15 @@ pub struct ScratchDir(
 impl ScratchDir {
     /// A new one, for this user only.
     pub fn new() -> Result<ScratchDir, Error> {
+        ScratchDir::below(&std::env::temp_dir())
+    }
+
+    /// A new one in a directory, for this user only.
+    pub fn below(parent: &Path) -> Result<ScratchDir, Error> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
         let name = format!("pario-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+        let path = parent.join(name);
         fs::DirBuilder::new()
             .mode(0o700)
             .create(&path)
@@ -193,6 +198,8 @@ pub struct ServiceSpec {
     pub memory: u64,
     /// More arguments of each server.
     pub options: Vec<String>,
+    /// What its directory is made in; nothing for the temporary directory.
+    pub parent: Option<PathBuf>,
 }
 
 impl ServiceSpec {
@@ -204,6 +211,7 @@ impl ServiceSpec {
             transport: Transport::Unix,
             memory: (bytes / servers as u64) * 5 / 4 + (128 << 20),
             options: Vec::new(),
+            parent: None,
         }
     }
 
@@ -247,7 +255,10 @@ impl Site {
     /// Starts a service; returns when all servers are members.
     pub fn start(wanted: &ServiceSpec, spread: Option<&Spread<'_>>) -> Result<Site, Error> {
         let program = program("pario");
-        let dir = ScratchDir::new()?;
+        let dir = match &wanted.parent {
+            Some(parent) => ScratchDir::below(parent)?,
+            None => ScratchDir::new()?,
+        };
         let log = dir.0.join("log");
         let secret = match spread {
             Some(_) => {

@@ -10,6 +10,7 @@
 //! | `locks` | atomic mode |
 //! | `pointers` | shared file pointers and append reservations |
 //! | `sizes` | the size of a file |
+//! | `settled` | which files have the size that the catalogue has |
 //! | `moves` | a move as changes of a layout state |
 //! | `capability` | what the metadata manager seals |
 //! | `hints` | hints between what travels and what is judged |
@@ -29,4 +30,5 @@ pub mod hints;
 pub mod locks;
 pub mod moves;
 pub mod pointers;
+pub mod settled;
 pub mod sizes;

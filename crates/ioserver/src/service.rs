@@ -13,8 +13,8 @@ use serving::{Exchange, Outcome, Peer, PerUser, Proven, Service};
 use wire::message::access::{READ, WHOLE, WRITE};
 use wire::message::ahead::{Confirm, Deposit, ReadAhead};
 use wire::message::cluster::{
-    Announce, ApplyTruncate, AskEnd, AskNumber, Fence, FenceWindows, Lend, PullWindows, Redomain,
-    TakeLayout, TakePointers, TakeServer, Tell,
+    Announce, ApplyTruncate, AskEnd, AskNumber, AskSizes, Fence, FenceWindows, Lend, PullWindows,
+    Redomain, TakeLayout, TakePointers, TakeServer, Tell,
 };
 use wire::message::direct::{Attach, Map};
 use wire::message::directed::{Follow, HoldRange, Lead, LetGo, Packet};
@@ -229,6 +229,7 @@ impl IoService {
             answer Unlock => |r| ops::unlock(owner, s, r);
 
             answer ApplyTruncate => |r| files.apply_truncate(&r);
+            answer AskSizes => |r| Ok(owner.sizes(&r.files));
             answer Announce => |r| owner.announced(r.file, s.server(identity));
             answer AskEnd => |r| files.ask_end(r.file);
             answer Fence => |r| files.fence(r.client);

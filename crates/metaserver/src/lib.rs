@@ -25,6 +25,7 @@
 //! | `domain` | who may use a file, told to its servers |
 //! | `relayout` | moving a file into another layout |
 //! | `servers` | asking I/O servers |
+//! | `sizes` | the latest sizes, for those who ask for attributes |
 //! | `trust` | whom clients on other hosts work for |
 //! | `hints`, `profiles`, `calibration` | what files were hinted, how they were used, what hosts have measured |
 //! | `auto_layout` | layouts that follow the use of a file by themselves |
@@ -50,6 +51,7 @@ mod profiles;
 mod relayout;
 mod requests;
 mod servers;
+mod sizes;
 mod start;
 mod statistics;
 mod teams;

@@ -15,6 +15,7 @@ use control::capability::{
     ClusterKey, NamedBy, SessionUser, seals_equal, server_seal, session, verify_session,
 };
 use control::crash::{crash_point, panic_point};
+use control::settled::SettledSizes;
 use identity::{Channel, Holder, Keys};
 use meta::MetaError;
 use meta::catalogue::{Batch, Caller, Identity, Snapshot};
@@ -43,6 +44,7 @@ use crate::mapping::Whereabouts;
 use crate::members::Membership;
 use crate::profiles::Profiles;
 use crate::relayout::Moves;
+use crate::servers::IdleLinks;
 use crate::statistics::Requests;
 use crate::teams::Teams;
 use crate::timer::Timer;
@@ -95,6 +97,10 @@ pub(crate) struct Manager {
     pub(crate) round_robin: Mutex<advise::mapping::RoundRobin>,
     pub(crate) timer: Timer,
     pub(crate) watch: Watch,
+    /// Which files have the size that the catalogue has.
+    pub(crate) settled: Arc<Mutex<SettledSizes>>,
+    /// Connections to servers, for the next question.
+    pub(crate) idle_links: IdleLinks,
     pub(crate) requests: Requests,
     pub(crate) is_ending: AtomicBool,
     pub(crate) asked_to_end: Mutex<bool>,

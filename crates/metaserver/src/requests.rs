@@ -4,6 +4,7 @@
 //! frame carries: lists end early and say so.
 
 use control::capability::Capability;
+use control::settled::Farewell;
 use meta::catalogue as durable;
 use wire::frame::MAX_CONTROL_BYTES;
 use wire::message::catalogue::*;
@@ -93,7 +94,12 @@ impl Manager {
     }
 
     pub(crate) fn close(&self, session: &mut Session, r: Close) -> Result<CloseAnswer, Refused> {
-        let is_removed = self.change_once(session, move |b, caller| b.close(caller, r.handle))?;
+        let how = match r.is_counted {
+            true => Farewell::Counted,
+            false => Farewell::InDoubt,
+        };
+        let is_removed =
+            self.change_once(session, move |b, caller| b.close_as(caller, r.handle, how))?;
         Ok(CloseAnswer { is_removed })
     }
 
@@ -136,16 +142,24 @@ impl Manager {
     }
 
     pub(crate) fn stat(&self, session: &mut Session, r: Stat) -> Result<StatAnswer, Refused> {
+        let moment = self.settled.lock().moment();
         let snapshot = self.read(session)?;
-        let attributes = snapshot.stat(&session.credentials, &r.path)?;
+        let mut attributes = snapshot.stat(&session.credentials, &r.path)?;
         let owner = match attributes.kind {
             Kind::Directory => None,
             Kind::File => Some(snapshot.layout(attributes.file)?.owner()?),
         };
-        Ok(StatAnswer { attributes, owner })
+        let is_latest = r.with_latest_size
+            && self.put_latest_sizes(&snapshot, moment, &mut [&mut attributes])? == [true];
+        Ok(StatAnswer {
+            attributes,
+            is_latest,
+            owner,
+        })
     }
 
     pub(crate) fn list(&self, session: &mut Session, r: List) -> Result<Listing, Refused> {
+        let moment = self.settled.lock().moment();
         let snapshot = self.read(session)?;
         let limit = (r.limit as usize).min(MAX_ENTRIES);
         let after = r.after.as_deref();
@@ -168,6 +182,11 @@ impl Manager {
         }
         listing.has_more |= fits < listing.entries.len();
         listing.entries.truncate(fits);
+        let attributes = listing.entries.iter_mut();
+        let mut attributes: Vec<&mut Attributes> = attributes
+            .filter_map(|entry| entry.attributes.as_mut())
+            .collect();
+        self.put_latest_sizes(&snapshot, moment, &mut attributes)?;
         Ok(listing)
     }
 

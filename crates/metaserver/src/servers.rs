@@ -1,13 +1,16 @@
 //! Asking I/O servers: connections that the metadata manager makes, under a number of its own.
 //!
 //! Every question has a time limit, except those that a server may work on for long; these end with
-//! the server, whose death cuts their connections.
+//! the server, whose death cuts their connections. Connections are kept for the next question, so that one that belongs to a
+//! request of a client costs neither a connection nor a thread. All questions can be asked twice.
 
+use std::collections::HashMap;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use control::capability::server_seal;
 use meta::catalogue::Member;
+use parking_lot::Mutex;
 use wire::ask::{AskError, decode_answer};
 use wire::frame::Header;
 use wire::link::{Link, LinkError};
@@ -20,6 +23,8 @@ use crate::manager::Manager;
 
 /// How long a connection and an introduction may take.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// Connections to a server that are kept.
+const IDLE: usize = 8;
 
 /// Why a server did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -120,6 +125,32 @@ impl ServerLink {
     }
 }
 
+/// Connections that nobody uses now, by server, with the start of it that they lead to.
+#[derive(Debug, Default)]
+pub(crate) struct IdleLinks(Mutex<HashMap<ServerId, (u64, Vec<ServerLink>)>>);
+
+impl IdleLinks {
+    /// One to this start of a server.
+    fn take(&self, member: &Member) -> Option<ServerLink> {
+        let mut links = self.0.lock();
+        let (incarnation, idle) = links.get_mut(&member.server)?;
+        (*incarnation == member.incarnation).then(|| idle.pop())?
+    }
+
+    /// Keeps one; those to earlier starts lead nowhere any more.
+    fn give(&self, member: &Member, link: ServerLink) {
+        let mut links = self.0.lock();
+        let (incarnation, idle) = links.entry(member.server).or_default();
+        if *incarnation < member.incarnation {
+            *incarnation = member.incarnation;
+            idle.clear();
+        }
+        if *incarnation == member.incarnation && idle.len() < IDLE {
+            idle.push(link);
+        }
+    }
+}
+
 impl Manager {
     /// Connects to a member and says who this is.
     pub(crate) fn connect(&self, member: &Member) -> Result<ServerLink, ServerError> {
@@ -144,7 +175,45 @@ impl Manager {
         })
     }
 
-    /// Asks all members the same at once, each on a connection of its own.
+    /// Asks members at once, each something of its own, in the thread of the caller.
+    pub(crate) fn ask_each<R: Request>(
+        &self,
+        asked: &[(&Member, &R)],
+        limit: Duration,
+    ) -> Vec<Result<R::Answer, ServerError>> {
+        let began = Instant::now();
+        let begin = |(member, request): &(&Member, &R)| {
+            let (mut link, is_kept) = match self.idle_links.take(member) {
+                Some(link) => (link, true),
+                None => (self.connect(member)?, false),
+            };
+            match link.begin(*request, Some(limit)) {
+                Err(e) if !is_kept => Err(e),
+                // What a kept one has against it shows below.
+                _ => Ok((link, is_kept)),
+            }
+        };
+        let begun: Vec<_> = asked.iter().map(begin).collect();
+        let end = |(begun, (member, request)): (Result<(ServerLink, bool), _>, &(&Member, &R))| {
+            let (mut link, is_kept) = begun?;
+            let mut answer = link.end::<R>();
+            // It was closed while nobody used it; one that is slow is not asked once more.
+            if is_kept
+                && answer.as_ref().is_err_and(ServerError::is_broken)
+                && began.elapsed() < limit / 2
+            {
+                link = self.connect(member)?;
+                answer = link.ask(*request, Some(limit));
+            }
+            if !answer.as_ref().is_err_and(ServerError::is_broken) {
+                self.idle_links.give(member, link);
+            }
+            answer
+        };
+        begun.into_iter().zip(asked).map(end).collect()
+    }
+
+    /// Asks all members the same at once; several of them each in a thread of its own, since some may have to be connected to.
     pub(crate) fn ask_all<R: Request + Sync>(
         &self,
         members: &[Member],
@@ -155,7 +224,9 @@ impl Manager {
         R::Answer: Send,
     {
         for_all(members, |member| {
-            self.connect(member)?.ask(request, Some(limit))
+            let asked = [(member, request)];
+            let mut answers = self.ask_each(&asked, limit);
+            answers.pop().expect("one was asked")
         })
     }
 }
@@ -166,6 +237,9 @@ pub(crate) fn for_all<T: Send>(
     members: &[Member],
     work: impl Fn(&Member) -> Result<T, ServerError> + Sync,
 ) -> Vec<Result<T, ServerError>> {
+    if let [member] = members {
+        return vec![work(member)];
+    }
     let work = &work;
     thread::scope(|scope| {
         let threads: Vec<_> = members

@@ -181,6 +181,7 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
     });
     let starts = catalogue.starts().map_err(opened)?;
     let is_recovering = catalogue.is_recovering();
+    let settled = catalogue.settled();
     let committer = Committer::start(catalogue).map_err(StartError::System)?;
     let timer = Timer::start().map_err(StartError::System)?;
     let watch = Watch::start().map_err(StartError::System)?;
@@ -217,6 +218,8 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         round_robin: Default::default(),
         timer,
         watch,
+        settled,
+        idle_links: Default::default(),
         requests: Default::default(),
         is_ending: AtomicBool::new(false),
         asked_to_end: Mutex::new(false),

@@ -220,6 +220,18 @@ impl File {
 
 impl Session {
     /// Sends what handles of a file have collected, but for one of them.
+    /// Sends what handles have collected, of all files: a thread asks for sizes by path.
+    pub(crate) fn send_all_behind(&self) {
+        if !self.open_files.has_behind() {
+            return;
+        }
+        let open: Vec<_> = {
+            let files = self.open_files.handles.lock();
+            files.iter().filter_map(|open| open.upgrade()).collect()
+        };
+        open.iter().for_each(|open| open.send_own_behind());
+    }
+
     fn send_behind(&self, file: FileId, except: Option<&Handle>) {
         if !self.open_files.has_behind() {
             return;

@@ -603,9 +603,11 @@ impl Handle {
             self.hand_over(lane);
             // The release compares, and forgets what was not synced.
             let is_synced = self.unsynced.is_empty();
-            let released = self.release(lane, &maps);
+            let (released, is_counted) = self.release(lane, &maps);
+            let is_counted = is_counted && sent.is_ok();
             let closed = self.session.manager_on(lane, || Close {
                 handle: self.handle_id(),
+                is_counted,
             });
             if self.session.is_dead() && is_synced {
                 // The handle is closed already, and nothing that was written is in doubt, unless it was not sent.
@@ -620,8 +622,8 @@ impl Handle {
         })
     }
 
-    /// Tells servers that this handle is done.
-    fn release(&self, lane: &mut Lane, maps: &Maps) -> Result<()> {
+    /// Tells servers that this handle is done; whether the catalogue has counted everything that it wrote.
+    fn release(&self, lane: &mut Lane, maps: &Maps) -> (Result<()>, bool) {
         let seen = self.views.current();
         let owner = self.known.state().owner.server;
         let mut released = Ok(());
@@ -635,6 +637,14 @@ impl Handle {
             let left = self.ask_owner(lane, &self.views.whole, |view| LeavePointer { view, group });
             released = released.and(left);
         }
+        let retired = self.views.take_retired();
+        // A handle that no server has met has written nothing.
+        let mut is_counted = self.unsynced.last_note() == 0
+            && self.gateway.is_none()
+            && retired
+                .iter()
+                .chain([&seen, &self.views.whole])
+                .all(|seen| seen.is_unknown());
         if self.identity.rights.allow(Rights::WRITE)
             && (seen.is_known_at(owner) || self.views.whole.is_known_at(owner))
         {
@@ -643,14 +653,17 @@ impl Handle {
                 false => &self.views.whole,
             };
             let told = self.ask_owner(lane, known, |view| Release { view });
+            is_counted = told.is_ok();
             released = released.and(told);
         }
-        let retired = self.views.take_retired();
         let mut heard = Vec::new();
         for seen in retired.iter().chain([&seen, &self.views.whole]) {
             heard.extend(self.drop_view(lane, seen, maps));
         }
-        loss_first(released, self.compare_at_close(lane, &heard))
+        (
+            loss_first(released, self.compare_at_close(lane, &heard)),
+            is_counted,
+        )
     }
 }
 

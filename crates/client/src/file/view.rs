@@ -121,6 +121,11 @@ impl HandleView {
         self.known_at.lock().contains(&server)
     }
 
+    /// Whether no server knows it.
+    pub(crate) fn is_unknown(&self) -> bool {
+        self.known_at.lock().is_empty()
+    }
+
     /// The server does not know it, or has a capability that is no longer good.
     pub(crate) fn forget(&self, server: u64) {
         self.known_at.lock().retain(|s| *s != server);

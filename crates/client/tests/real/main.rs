@@ -21,6 +21,7 @@ mod first_touch;
 mod growth;
 mod hints;
 mod host_teams;
+mod many;
 mod mapping;
 mod memory;
 mod moves;

@@ -76,7 +76,7 @@ impl Owner {
         self.gather_for(file, Duration::ZERO, &|| true)
     }
 
-    fn gather_for(
+    pub(super) fn gather_for(
         &self,
         file: &OwnedFile,
         patience: Duration,

@@ -4,15 +4,18 @@
 //! earlier epoch is refused with the present epoch and size, so that its client can repeat it.
 
 use parking_lot::MutexGuard;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use control::sizes::Event;
 use wire::message::file::SizeIs;
 use wire::{FileId, Rights, ServerId, Status};
 
-use super::file::{OwnedFile, State};
+use super::file::{OwnedFile, Phase, State};
 use super::work::ask_all;
 use super::{Asker, Owner, Refused, refuse};
+
+/// How long the metadata manager waits for sizes that it asks for, and its client with it.
+const SOON: Duration = Duration::from_millis(500);
 
 impl Owner {
     /// The size, for [`Size`](wire::message::file::Size).
@@ -22,6 +25,38 @@ impl Owner {
         self.gather(&file, asker)?;
         let state = file.enter(self, asker)?;
         self.known(&file, state, asker).1
+    }
+
+    /// The sizes of files, for [`AskSizes`](wire::message::cluster::AskSizes); nothing for those that cannot be told soon. A client
+    /// that has to know asks and waits by itself.
+    pub fn sizes(&self, files: &[FileId]) -> Vec<Option<SizeIs>> {
+        let begin = Instant::now();
+        let size = |file: &FileId| match begin.elapsed() < SOON {
+            true => self.size_soon(*file).ok(),
+            false => None,
+        };
+        files.iter().map(size).collect()
+    }
+
+    fn size_soon(&self, id: FileId) -> Result<SizeIs, Refused> {
+        let file = self.file(id)?;
+        self.settle_doubt(&file)?;
+        {
+            // What servers said to an owner that has just started may be older than this question.
+            let state = file.lock();
+            if !state.sizes.has_heard_all() || state.handing_over.is_some() {
+                return refuse(Status::Busy, "the size of the file is being found out");
+            }
+        }
+        self.gather_for(&file, Duration::ZERO, &|| true)?;
+        let state = file.lock();
+        if let Phase::Over(refused) = &state.phase {
+            return Err(refused.clone());
+        }
+        match state.size_is() {
+            Some(size) => Ok(size),
+            None => refuse(Status::Busy, "the size of the file is being found out"),
+        }
     }
 
     /// A write has ended at `end`, for [`Grow`](wire::message::file::Grow).

@@ -268,6 +268,7 @@ fn segments_that_are_closed_are_named() {
     client.ask_manager(&unlink).unwrap();
     let close = wire::message::catalogue::Close {
         handle: file.opened.handle,
+        is_counted: false,
     };
     client.ask_manager(&close).unwrap();
     // The entry is given back after the bytes.

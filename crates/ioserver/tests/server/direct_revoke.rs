@@ -60,6 +60,7 @@ fn remove(client: &mut Client, file: &File) {
     client.ask_manager(&unlink).unwrap();
     let close = Close {
         handle: file.opened.handle,
+        is_counted: false,
     };
     client.ask_manager(&close).unwrap();
 }

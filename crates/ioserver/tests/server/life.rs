@@ -240,6 +240,7 @@ fn seed001_s10_space_is_taken_at_the_first_write_and_freed_on_removal() {
     client.ask_manager(&unlink).unwrap();
     let close = wire::message::catalogue::Close {
         handle: file.opened.handle,
+        is_counted: false,
     };
     client.ask_manager(&close).unwrap();
     // Counted when it is done.

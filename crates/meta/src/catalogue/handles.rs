@@ -8,6 +8,10 @@
 //! never taken for one of this.
 
 use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use control::settled::{Farewell, SettledSizes};
+use parking_lot::Mutex;
 
 use crate::error::MetaError;
 use crate::{ClientId, FileId, HandleId, Rights};
@@ -48,6 +52,8 @@ pub(crate) struct Handles {
     by_user: HashMap<u32, usize>,
     /// How to take back what was changed since the last mark, the latest at the end.
     undo: Vec<Undo>,
+    /// Told of every handle for writing, before its client hears of it.
+    pub(crate) settled: Arc<Mutex<SettledSizes>>,
 }
 
 /// One change, to be taken back.
@@ -59,7 +65,7 @@ enum Undo {
 }
 
 impl Handles {
-    pub(crate) fn new(start: u64, recovering: bool) -> Self {
+    pub(crate) fn new(start: u64, recovering: bool, settled: SettledSizes) -> Self {
         Handles {
             limits: OpenLimits {
                 client: usize::MAX,
@@ -72,6 +78,7 @@ impl Handles {
             by_file: HashMap::new(),
             by_user: HashMap::new(),
             undo: Vec::new(),
+            settled: Arc::new(Mutex::new(settled)),
         }
     }
 
@@ -85,7 +92,7 @@ impl Handles {
         while let Some(change) = self.undo.pop() {
             match change {
                 Undo::Added(id) => {
-                    self.take(id);
+                    self.take(id, Farewell::InDoubt);
                 }
                 Undo::Removed(id, handle) => self.put(id, handle),
                 Undo::Recovered => self.recovering = true,
@@ -121,6 +128,9 @@ impl Handles {
     }
 
     fn put(&mut self, id: HandleId, handle: Handle) {
+        if handle.rights.allow(Rights::WRITE) {
+            self.settled.lock().opened(handle.file);
+        }
         self.open.insert(id, handle);
         *self.by_user.entry(handle.user).or_default() += 1;
         self.by_client.entry(handle.client).or_default().insert(id);
@@ -132,14 +142,17 @@ impl Handles {
         self.open.get(&id).copied().filter(|h| h.client == client)
     }
 
-    pub(crate) fn remove(&mut self, id: HandleId) {
-        if let Some(handle) = self.take(id) {
+    pub(crate) fn remove(&mut self, id: HandleId, how: Farewell) {
+        if let Some(handle) = self.take(id, how) {
             self.undo.push(Undo::Removed(id, handle));
         }
     }
 
-    fn take(&mut self, id: HandleId) -> Option<Handle> {
+    fn take(&mut self, id: HandleId, how: Farewell) -> Option<Handle> {
         let handle = self.open.remove(&id)?;
+        if handle.rights.allow(Rights::WRITE) {
+            self.settled.lock().closed(handle.file, how);
+        }
         if let Some(set) = self.by_client.get_mut(&handle.client) {
             set.remove(&id);
             if set.is_empty() {

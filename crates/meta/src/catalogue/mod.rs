@@ -48,6 +48,8 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use control::settled::SettledSizes;
+use parking_lot::Mutex;
 use redb::Database;
 pub use redb::StorageBackend;
 
@@ -163,11 +165,16 @@ impl Catalogue {
         }
         let start = count_up(rows, Counter::Starts)?;
         let answered = AnswerWindows::load(rows, start + 1)?;
+        // The clients of an earlier start may have the files of that time open, and come back late.
+        let first = match start {
+            0 => ROOT,
+            _ => FileId(counter(rows, Counter::NextFile)?),
+        };
         let changed = writing.finish()?;
         transaction.end(changed)?;
         Ok(Catalogue {
             db: Arc::new(db),
-            handles: Handles::new(start, start > 0),
+            handles: Handles::new(start, start > 0, SettledSizes::new(first)),
             answered,
             usage: Usage::default(),
             commits: 0,
@@ -258,6 +265,11 @@ impl Catalogue {
     /// Number of handles that a client has open.
     pub fn handles_of(&self, client: ClientId) -> usize {
         self.handles.of_client(client).len()
+    }
+
+    /// Which files have the size that the catalogue has.
+    pub fn settled(&self) -> Arc<Mutex<SettledSizes>> {
+        Arc::clone(&self.handles.settled)
     }
 
     /// How often the catalogue was started, this start included.

@@ -21,6 +21,7 @@ use super::{Attributes, Batch, Identity};
 use crate::error::MetaError;
 use crate::{ClientId, FileId, HandleId, Rights};
 use control::capability::Capability;
+use control::settled::Farewell;
 use wire::message::catalogue::OpenOptions;
 use wire::message::hints::GivenHint;
 use wire::put_number;
@@ -319,8 +320,18 @@ impl Batch<'_> {
         Ok(())
     }
 
-    /// Closes a handle. Returns whether the file went with it.
+    /// Closes a handle, of which nobody knows whether all that it wrote is counted. Returns whether the file went with it.
     pub fn close(&mut self, caller: &Caller<'_>, handle: HandleId) -> Result<bool, MetaError> {
+        self.close_as(caller, handle, Farewell::InDoubt)
+    }
+
+    /// Closes a handle. Returns whether the file went with it.
+    pub fn close_as(
+        &mut self,
+        caller: &Caller<'_>,
+        handle: HandleId,
+        how: Farewell,
+    ) -> Result<bool, MetaError> {
         self.one(|b| {
             let open = b
                 .handles
@@ -331,7 +342,11 @@ impl Batch<'_> {
             if goes {
                 b.remove_transient(open.file)?;
             }
-            b.handles.remove(handle);
+            // A truncate that is under way changes the size yet.
+            let is_cut = file_node(&b.rows, open.file)
+                .is_ok_and(|(_, body)| body.truncate_to.is_some() || body.size_before.is_some());
+            b.handles
+                .remove(handle, if is_cut { Farewell::InDoubt } else { how });
             Ok(goes)
         })
     }
@@ -354,7 +369,7 @@ impl Batch<'_> {
                 }
             }
             for &handle in &handles {
-                b.handles.remove(handle);
+                b.handles.remove(handle, Farewell::InDoubt);
             }
             b.forget_answers(client);
             Ok(handles.len())

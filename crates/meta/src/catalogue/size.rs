@@ -145,6 +145,9 @@ impl Batch<'_> {
             let mut state = before;
             let mut modified = node.modified;
             change(&mut state, &mut modified)?;
+            if state != before {
+                b.handles.settled.lock().reported(file);
+            }
             if state != before || modified != node.modified {
                 body.size = state.size;
                 body.epoch = state.epoch;

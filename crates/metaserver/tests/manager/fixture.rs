@@ -280,11 +280,17 @@ pub(crate) fn open(path: &str, rights: Rights) -> Open {
 }
 
 pub(crate) fn stat(path: &str) -> Stat {
-    Stat { path: path.into() }
+    Stat {
+        path: path.into(),
+        with_latest_size: false,
+    }
 }
 
 pub(crate) fn close(handle: HandleId) -> Close {
-    Close { handle }
+    Close {
+        handle,
+        is_counted: false,
+    }
 }
 
 /// What an I/O server in memory says that listens at `address`: no other one does, so that is who it is.

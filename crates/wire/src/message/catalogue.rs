@@ -104,6 +104,8 @@ record! {
     pub struct Close {
         /// Which.
         pub handle: HandleId,
+        /// All that was written through it is in the size that the catalogue has: its owner has said so, or nothing was.
+        pub is_counted: bool,
     }
 
     /// A handle is closed.
@@ -168,6 +170,8 @@ record! {
     pub struct Stat {
         /// Of what.
         pub path: String,
+        /// Whether the latest size is wanted, not the durable one: the manager asks the owner of the file if it has to.
+        pub with_latest_size: bool,
     }
 
     /// What `stat` shows.
@@ -210,6 +214,8 @@ record! {
     pub struct StatAnswer {
         /// The attributes.
         pub attributes: Attributes,
+        /// Whether the size is the latest; if not, it is the durable one.
+        pub is_latest: bool,
         /// The server that owns the file; nothing for directories.
         pub owner: Option<Place>,
     }
@@ -222,7 +228,7 @@ record! {
         pub after: Option<String>,
         /// At most so many; the manager may give fewer.
         pub limit: u32,
-        /// Whether attributes are wanted too.
+        /// Whether attributes are wanted too, with the latest sizes as far as the owners of the files can be asked.
         pub with_attributes: bool,
     }
 
@@ -234,7 +240,7 @@ record! {
         pub file: FileId,
         /// File or directory.
         pub kind: Kind,
-        /// Its attributes, if they were asked for; sizes are the durable ones.
+        /// Its attributes, if they were asked for. The size is the latest, or the durable one if the owner could not be asked.
         pub attributes: Option<Attributes>,
     }
 

@@ -177,6 +177,12 @@ record! {
         pub grows: bool,
     }
 
+    /// The metadata manager, to the owner of files that a client asks about: how long are they?
+    pub struct AskSizes {
+        /// Which.
+        pub files: Vec<FileId>,
+    }
+
     /// Refuse this client from now on; answered when nothing of it runs here.
     pub struct Fence {
         /// The client.

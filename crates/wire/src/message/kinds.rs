@@ -97,6 +97,7 @@ kinds! {
     0x53 Manager to IoServer: TakePointers => ();
     0x54 Server to IoServer: TakeServer => TakeServerAnswer;
     0x55 Server to IoServer: Announce => ();
+    0x56 Manager to IoServer: AskSizes => Vec<Option<SizeIs>>;
 
     0x70 Anyone to IoServer: SetView => ();
     0x71 Anyone to IoServer: SetViewPart => ();

@@ -146,7 +146,10 @@ fn add_handles(list: &mut Samples) {
     };
     list.pair("", reopen, opened(Rights::READ));
     let handle = HandleId(u64::MAX);
-    list.pair("", Close { handle }, CloseAnswer { is_removed: true });
+    for (word, is_counted) in [("counted", true), ("in-doubt", false)] {
+        let close = Close { handle, is_counted };
+        list.pair(word, close, CloseAnswer { is_removed: true });
+    }
     list.pair("", RenewCapability { handle }, Bytes(vec![0; 3]));
     let made = CreateAnswer {
         file: FileId(300),
@@ -177,8 +180,16 @@ fn add_names(list: &mut Samples) {
         ("file", file(), Some(place(3, 17))),
         ("directory", directory(), None),
     ] {
-        let answer = StatAnswer { attributes, owner };
-        list.pair(word, Stat { path: path() }, answer);
+        let answer = StatAnswer {
+            attributes,
+            is_latest: owner.is_some(),
+            owner,
+        };
+        let ask = Stat {
+            path: path(),
+            with_latest_size: word == "file",
+        };
+        list.pair(word, ask, answer);
     }
     let entry = |name: &str, attributes: Option<Attributes>| Entry {
         name: name.into(),

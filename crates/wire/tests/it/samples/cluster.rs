@@ -6,6 +6,7 @@ use wire::message::Bytes;
 use wire::message::catalogue::{LocalAddress, MemberState, StoreKind};
 use wire::message::cluster::*;
 use wire::message::direct::SegmentIs;
+use wire::message::file::SizeIs;
 use wire::{ClientId, FileId, HandleId, ServerId, SizeState, Time};
 
 use super::catalogue::{member, members};
@@ -117,6 +118,15 @@ fn add_sizes(list: &mut Samples) {
     };
     list.pair("", AskEnd { file }, end);
     list.pair("", Announce { file }, ());
+    let files = vec![file, FileId(u64::MAX)];
+    let sizes = vec![
+        Some(SizeIs {
+            size: falls::MAX_OFFSET,
+            epoch: 3,
+        }),
+        None,
+    ];
+    list.pair("", AskSizes { files }, sizes);
 }
 
 fn add_moves(list: &mut Samples) {
