@@ -77,9 +77,17 @@ impl Request {
         begins
     }
 
-    fn ends(&self, outcome: Outcome<u64>) {
-        *self.stage.lock() = Stage::Done(outcome);
+    /// It is done, and counted no more: at once for those who wait for it and then close its file, and for those who close the file and
+    /// then ask for it.
+    fn ends(&self, outcome: Outcome<u64>, counted: OperationMark) {
+        // What may be the last of file and team goes after the lock.
+        let last = (Arc::clone(&counted.file), counted.team.clone());
+        let mut stage = self.stage.lock();
+        *stage = Stage::Done(outcome);
+        drop(counted);
+        drop(stage);
         self.changed.notify_all();
+        drop(last);
     }
 
     fn is_done(&self) -> bool {
@@ -158,9 +166,7 @@ pub(crate) fn begin(
             let text = "the operation failed by a bug of the library";
             Err(Failure::new(Status::Internal, text))
         });
-        // A program that has waited for the request may close the file next: the operation is not counted any more by then.
-        drop(counted);
-        made.ends(outcome);
+        made.ends(outcome, counted);
     });
     if let Err((job, error)) = jobs.submit(job) {
         drop(job);
