@@ -132,12 +132,16 @@ pub(crate) fn signal(pid: u64, signal: Signal) {
     let _ = kill(Pid::from_raw(pid as i32), signal);
 }
 
+/// Whether a thread of a process runs: until the last one is over it has its locks and sockets.
 pub(crate) fn is_running(pid: u64) -> bool {
-    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    let state = stat
-        .rsplit_once(')')
-        .and_then(|(_, rest)| rest.trim().chars().next());
-    state.is_some_and(|s| s != 'Z')
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task"));
+    threads.into_iter().flatten().flatten().any(|thread| {
+        let stat = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
+        let state = stat
+            .rsplit_once(')')
+            .and_then(|(_, rest)| rest.trim().chars().next());
+        state.is_some_and(|s| !matches!(s, 'Z' | 'X'))
+    })
 }
 
 #[track_caller]
