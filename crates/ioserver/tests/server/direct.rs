@@ -283,9 +283,15 @@ fn segments_that_are_closed_are_named() {
     let second = client.open("/d/g", None, Some("striped(1MiB) over 1"));
     client.set_view(&second, 2, &whole());
     fill(&rig, &mut client, &second, 2, 8 << 20, 2);
-    let mapped = sharer.map(&second, 2, false, &[(0, 0, 1)]).unwrap();
-    assert_eq!(mapped.gone, given);
-    assert_eq!(sharer.read(&mapped, 0, 0, 3).unwrap(), [2; 3]);
+    // The segment ends with its last chunk, which the thread of the pool may still have at work.
+    let mut gone = Vec::new();
+    crate::life::until(|| {
+        let mapped = sharer.map(&second, 2, false, &[(0, 0, 1)]).unwrap();
+        assert_eq!(sharer.read(&mapped, 0, 0, 3).unwrap(), [2; 3]);
+        gone.extend(mapped.gone);
+        !gone.is_empty()
+    });
+    assert_eq!(gone, given);
 }
 
 #[test]
