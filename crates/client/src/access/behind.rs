@@ -219,20 +219,19 @@ impl File {
 }
 
 impl Session {
-    /// Sends what handles of a file have collected, but for one of them.
     /// Sends what handles have collected, of all files: a thread asks for sizes by path.
     pub(crate) fn send_all_behind(&self) {
-        if !self.open_files.has_behind() {
-            return;
-        }
-        let open: Vec<_> = {
-            let files = self.open_files.handles.lock();
-            files.iter().filter_map(|open| open.upgrade()).collect()
-        };
-        open.iter().for_each(|open| open.send_own_behind());
+        self.send_behind_of(|_| true);
     }
 
+    /// Sends what handles of a file have collected, but for one of them.
     fn send_behind(&self, file: FileId, except: Option<&Handle>) {
+        self.send_behind_of(|open| {
+            open.identity.file == file && !except.is_some_and(|except| std::ptr::eq(except, open))
+        });
+    }
+
+    fn send_behind_of(&self, is_wanted: impl Fn(&Handle) -> bool) {
         if !self.open_files.has_behind() {
             return;
         }
@@ -240,10 +239,7 @@ impl Session {
             let files = self.open_files.handles.lock();
             files.iter().filter_map(|open| open.upgrade()).collect()
         };
-        for open in open.iter().filter(|open| open.identity.file == file) {
-            if !except.is_some_and(|except| std::ptr::eq(except, &**open)) {
-                open.send_own_behind();
-            }
-        }
+        let wanted = open.iter().filter(|open| is_wanted(open));
+        wanted.for_each(|open| open.send_own_behind());
     }
 }
