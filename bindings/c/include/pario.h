@@ -389,7 +389,7 @@ PARIO_API int pario_utimes(
 /* Begins to read the names in a directory. */
 PARIO_API int pario_opendir(pario_client *client, const char *path, pario_directory **directory);
 
-/* The next name in a directory; null behind the last. What is known about it has the durable size. */
+/* The next name in a directory; null behind the last. Attributes have the latest size, as pario_stat has. */
 PARIO_API int pario_readdir(pario_directory *directory, char **name, pario_stat_info *info);
 
 /* Ends the reading of a directory. */

@@ -23,7 +23,7 @@
 //!
 //! Invariants
 //! - No panic reaches the program, and no handle it gives, whatever it is, is followed as a pointer.
-//! - Nothing is exported that `symbols.txt` does not list.
+//! - Nothing is exported that `pario.map` does not list.
 //! - A call that fails has stored null where it would have stored a handle or a text.
 #![allow(unsafe_code)] // the C interface; see the SAFETY notes
 

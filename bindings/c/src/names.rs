@@ -212,7 +212,7 @@ extern "C" fn pario_opendir(
     })
 }
 
-/// The next name in a directory; null behind the last. What is known about it has the durable size.
+/// The next name in a directory; null behind the last. Attributes have the latest size, as pario_stat has.
 #[unsafe(no_mangle)]
 extern "C" fn pario_readdir(
     directory: Handle<OpenDirectory>,
