@@ -174,6 +174,12 @@ enum {
     PARIO_ANY_RANK = -1
 };
 
+/* When what a channel is given may be used again: once the other program has it, or once it is in one of two buffers. */
+enum {
+    PARIO_BLOCKING = 0,
+    PARIO_DOUBLE_BUFFERED = 1
+};
+
 /* What becomes of a time. */
 enum {
     PARIO_KEEP_TIME = 0,
@@ -199,6 +205,7 @@ typedef struct pario_team pario_team;
 typedef struct pario_meeting pario_meeting;
 typedef struct pario_move pario_move;
 typedef struct pario_plan pario_plan;
+typedef struct pario_channel pario_channel;
 
 /* A hint of a program. */
 typedef struct pario_hint {
@@ -311,6 +318,15 @@ typedef struct pario_message {
     int from;
     int has_come;
 } pario_message;
+
+/* How a channel is opened. timeout_ms limits the wait for the other program, a minute if it is 0; buffering is said by the
+ * program that gives. */
+typedef struct pario_channel_options {
+    size_t size;
+    uint64_t timeout_ms;
+    int buffering;
+    int reserved;
+} pario_channel_options;
 
 /* Hears how far a move has come; another answer than 0 ends the wait, not the move. */
 typedef int (*pario_progress_function)(const pario_progress *progress, void *user);
@@ -815,6 +831,36 @@ PARIO_API int pario_memory_new(size_t bytes, void **memory);
 
 /* Gives back memory of pario_memory_new; a null pointer is fine. */
 PARIO_API int pario_memory_free(void *memory);
+
+/* --- Channels ---
+ * An array goes from one program to another, turn after turn, and no file is stored. Each program has members, a layout and a
+ * number of processes of its own. Both open the channel by the same name at the same service and plan once; all members call
+ * the same functions in the same order. Parts are packed, in the order of the array. When a member of either program dies, or
+ * a side ends without pario_channel_close, the calls of all others answer PARIO_ERR_UNREACHABLE; the channel is closed then and
+ * may be opened again. */
+
+/* Opens the side that gives an array such as "f64[64,48]" through a channel, this member the part that a view shows. Returns
+ * when the program that takes has come. */
+PARIO_API int pario_channel_source(
+    pario_client *client, pario_team *team, const char *name, const char *array, pario_view *part,
+    const pario_channel_options *options, pario_channel **channel);
+
+/* Opens the side that takes. Returns when the program that gives has come. */
+PARIO_API int pario_channel_target(
+    pario_client *client, pario_team *team, const char *name, const char *array, pario_view *part,
+    const pario_channel_options *options, pario_channel **channel);
+
+/* Bytes of this member's part, members of the other program, and turns given or taken so far. */
+PARIO_API int pario_channel_about(pario_channel *channel, uint64_t *part_bytes, int *other_size, uint64_t *turns);
+
+/* Gives this member's part of the next turn. */
+PARIO_API int pario_channel_put(pario_channel *channel, const void *from, size_t bytes);
+
+/* Takes this member's part of the next turn; has_come is 0 if the other program has closed the channel. */
+PARIO_API int pario_channel_get(pario_channel *channel, void *to, size_t bytes, int *has_come);
+
+/* Closes a side. One that gives waits until the other has taken everything. */
+PARIO_API int pario_channel_close(pario_channel *channel);
 
 /* --- Moving files --- */
 

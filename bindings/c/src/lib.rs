@@ -19,6 +19,7 @@
 //! | `access`, `requests` | reading and writing, at once or beside the program |
 //! | `patterns`, `views`, `layouts` | descriptions of memory, of views and of partitions |
 //! | `teams`, `together`, `redistribute` | teams, what they do together, arrays between their memories |
+//! | `channels` | arrays that go from one program to another |
 //! | `relayout`, `reports` | moving files, and what is told about them |
 //!
 //! Invariants
@@ -28,6 +29,7 @@
 #![allow(unsafe_code)] // the C interface; see the SAFETY notes
 
 mod access;
+mod channels;
 mod connect;
 mod entry;
 mod ffi;

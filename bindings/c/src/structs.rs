@@ -137,6 +137,16 @@ pub(crate) struct pario_message {
     pub(crate) has_come: c_int,
 }
 
+/// How a channel is opened.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct pario_channel_options {
+    pub(crate) size: usize,
+    pub(crate) timeout_ms: u64,
+    pub(crate) buffering: c_int,
+    pub(crate) reserved: c_int,
+}
+
 macro_rules! defaults {
     ($($name:ident { $($member:ident: $zero:expr),* $(,)? })*) => {$(
         // SAFETY: laid out as C has it, the size first; numbers and raw pointers are good whatever their bytes are.
@@ -167,6 +177,7 @@ defaults! {
         is_over: 0,
     }
     pario_message { tag: 0, bytes: 0, from: 0, has_come: 0 }
+    pario_channel_options { timeout_ms: 0, buffering: 0, reserved: 0 }
 }
 
 /// A function of the program that hears how far a move has come; another answer than 0 ends the wait.
@@ -243,6 +254,8 @@ numbers! {
     PARIO_AND = 3;
     PARIO_OR = 4;
     PARIO_ANY_RANK = -1;
+    PARIO_BLOCKING = 0;
+    PARIO_DOUBLE_BUFFERED = 1;
     PARIO_KEEP_TIME = 0;
     PARIO_TIME_NOW = 1;
     PARIO_TIME_TO = 2;

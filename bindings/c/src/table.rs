@@ -24,6 +24,7 @@ use std::sync::{Arc, OnceLock};
 use client::{Jobs, Status};
 use parking_lot::{Mutex, RwLock};
 
+use crate::channels::Channel;
 use crate::connect::Connection;
 use crate::entry::{Failure, Outcome};
 use crate::layouts::LayoutValue;
@@ -93,6 +94,7 @@ things! {
     Meeting "meeting",
     Move "move",
     Plan "redistribution",
+    Channel "channel",
 }
 
 /// A handle of a program.

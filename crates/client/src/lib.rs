@@ -12,8 +12,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Everything runs in the caller's threads; only non-blocking operations have threads of their own,
-//! started with the first of them. What servers do is known here only through `wire`.
+//! Everything runs in the caller's threads; only non-blocking operations and channels with two buffers have threads of their
+//! own, started with the first of them. What servers do is known here only through `wire`.
 //!
 //! | module | owns |
 //! |---|---|
@@ -56,6 +56,9 @@ pub use access::scattered::{ScatteredView, type_map_descends};
 pub use advise::mapping::Strategy as Mapping;
 pub use client::{Client, FileLayout, Listing, Metadata};
 pub use collective::CollectiveStatistics;
+pub use collective::channel::opening::{ChannelArray, ChannelOptions};
+pub use collective::channel::source::{Buffering, ChannelSource};
+pub use collective::channel::target::ChannelTarget;
 pub use collective::exchange::joint::JointTeam;
 pub use collective::exchange::mesh::Message;
 pub use collective::exchange::reduce::{Number, Reduction};

@@ -37,6 +37,7 @@
 //! | read and write them | [`Part::read`], [`Part::read_into`], [`Part::write`]; as `ndarray` arrays with the feature `ndarray` |
 //! | do it together | [`Team::threads`], [`Pario::team`], [`Part::join`], [`Part::read_together`] |
 //! | talk to other processes | [`Pario::join_team`], [`Team::send`], [`Team::receive`], [`Team::all_reduce`], [`Team::exchange`], [`Pario::meet_team`] |
+//! | give an array to another program | [`Pario::channel`], [`ChannelSource::put`], [`ChannelTarget::get`] |
 //! | move arrays between layouts | [`Array::relayout`], [`Pario::relayout`] |
 //! | use files of plain bytes | [`Pario::file`], [`File`] |
 //! | walk directories | [`Pario::list`], [`Pario::make_directory`], [`Pario::rename`], [`Pario::remove`], [`Pario::stat`] |
@@ -51,6 +52,7 @@
 
 mod array;
 mod axis;
+mod channel;
 mod connect;
 mod create_array;
 mod element;
@@ -63,6 +65,7 @@ mod with_ndarray;
 
 pub use array::Array;
 pub use axis::{Axis, Region};
+pub use channel::{Channel, ChannelSource, ChannelTarget};
 pub use connect::{connect, connect_default, connect_with};
 pub use create_array::CreateArray;
 pub use element::Element;

@@ -8,6 +8,7 @@ use client::{
 };
 
 use crate::array::Array;
+use crate::channel::Channel;
 use crate::create_array::CreateArray;
 use crate::element::Element;
 use crate::open_file::OpenFile;
@@ -158,5 +159,11 @@ impl Pario {
     /// messages with members of the other.
     pub fn meet_team(&self, team: &Team, name: &str) -> Result<JointTeam> {
         team.meet_team(&self.client, name)
+    }
+
+    /// Describes a channel, through which an array goes from one program to another without a file; [`Channel::source`] and
+    /// [`Channel::target`] open its sides. Both programs give the same name, entries and shape.
+    pub fn channel<T: Element>(&self, name: &str, shape: &[u64]) -> Channel<'_, T> {
+        Channel::new(&self.client, name, shape)
     }
 }

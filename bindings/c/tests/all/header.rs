@@ -59,6 +59,7 @@ fn c_type(rust: &str) -> String {
             "Meeting" => "meeting",
             "Move" => "move",
             "Plan" => "plan",
+            "Channel" => "channel",
             other => panic!("no handle of C stands for {other}"),
         };
         return format!("pario_{name}*");

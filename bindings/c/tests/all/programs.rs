@@ -5,7 +5,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::Command;
+use std::process::{Child, Command, Stdio};
 
 use system_tests::{ServiceOptions, TempDir};
 
@@ -71,6 +71,64 @@ fn seed004_s22_descriptors_of_the_source_and_random_ones_hold_through_c() {
 #[test]
 fn a_program_in_cpp_is_as_good() {
     everywhere("g++", "c++17", "plain.cpp", &[]);
+}
+
+#[test]
+fn two_coupled_programs_exchange_an_array_without_a_file() {
+    everywhere("gcc", "c99", "coupled.c", &[]);
+}
+
+/// A program of MPI on its way: so many processes, by an `mpiexec` of their own.
+fn over_mpi(mpi: &str, processes: &str, program: &Path, url: &str, side: &str) -> Child {
+    let mut command = Command::new("timeout");
+    command.arg(LIMIT).arg(format!("mpiexec.{mpi}"));
+    if mpi == "openmpi" {
+        command.arg("--oversubscribe");
+    }
+    command
+        .args(["-n", processes])
+        .arg(program)
+        .args([url, side])
+        .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
+        .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .env_remove("PARIO_URL")
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap()
+}
+
+/// Two programs of MPI, by two `mpiexec`: of one MPI library each, and of one and the other.
+#[test]
+fn two_programs_of_mpi_exchange_an_array_without_a_file() {
+    let known = ["mpich", "openmpi"];
+    let is_there =
+        |mpi: &&str| is_there(&format!("mpicc.{mpi}")) && is_there(&format!("mpiexec.{mpi}"));
+    let missing = known.iter().find(|mpi| !is_there(mpi));
+    if let Some(mpi) = missing {
+        return testkit::skipped(&format!("{mpi} is not installed"));
+    }
+    let programs = known.map(|mpi| compile(&format!("mpicc.{mpi}"), "c11", "coupled_mpi.c"));
+    let service = ServiceOptions::new(1).start();
+    let url = service.url().to_string();
+    for (giver, taker, sizes) in [(0, 0, ["3", "2"]), (1, 1, ["2", "3"]), (0, 1, ["1", "2"])] {
+        let gives = over_mpi(known[giver], sizes[0], &programs[giver], &url, "gives");
+        let takes = over_mpi(known[taker], sizes[1], &programs[taker], &url, "takes");
+        for (program, line) in [
+            (gives, format!("{} give {}\n", sizes[0], sizes[1])),
+            (takes, format!("{} take {}\n", sizes[1], sizes[0])),
+        ] {
+            let output = program.wait_with_output().unwrap();
+            let printed = String::from_utf8_lossy(&output.stdout);
+            assert!(output.status.success(), "{printed}");
+            assert!(
+                printed.contains(&line) && printed.contains("all is well"),
+                "{printed}"
+            );
+        }
+    }
+    for program in programs {
+        fs::remove_file(program).unwrap();
+    }
 }
 
 /// The header for MPI has all that a team of its processes needs.

@@ -24,6 +24,7 @@
 //! Left to others: exchanging (`team`), what each way costs (`advise::cost`).
 
 pub(crate) mod agreement;
+pub(crate) mod channel;
 pub(crate) mod choice;
 pub(crate) mod directed;
 pub(crate) mod exchange;

@@ -8,6 +8,7 @@ mod ahead;
 mod behind;
 mod bytes;
 mod calibration;
+mod channels;
 mod collective;
 mod collective_ahead;
 mod direct;

@@ -68,3 +68,15 @@ fn checkpoint_runs() {
         }
     }
 }
+
+#[test]
+fn two_coupled_programs_run() {
+    for service in [Service::directory(), Service::start(1)] {
+        let said = run("couple", service.url());
+        // The mean of all indices, and a tenth more in every step.
+        let lines: Vec<&str> = said.lines().collect();
+        let wanted = (0..6)
+            .map(|step| format!("step {step}: mean {:.3}", 21_599.5 + f64::from(step) / 10.0));
+        assert_eq!(lines, wanted.collect::<Vec<_>>());
+    }
+}

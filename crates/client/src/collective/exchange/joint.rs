@@ -5,10 +5,15 @@
 
 use std::ops::Range;
 use std::os::fd::BorrowedFd;
+use std::time::{Duration, Instant};
 
+use wire::Status;
+use wire::message::team::ANY_RANK;
+
+use super::meeting::Arrival;
 use super::mesh::Message;
 use crate::client::Client;
-use crate::collective::team::Team;
+use crate::collective::team::{TIMEOUT, Team};
 use crate::error::{Error, Result};
 
 /// Two teams that have met, as a member of one of them sees them.
@@ -19,35 +24,92 @@ pub struct JointTeam {
     other: Range<usize>,
 }
 
+/// A word in front of what the leaders tell: whether the other team has come.
+const NOT_YET: u64 = 0;
+const COME: u64 = 1;
+
+/// How long a leader looks out for the other team before it tells its own that it still does.
+const LOOKOUT: Duration = Duration::from_secs(2);
+
 impl Team {
     /// Meets another team that calls this with the same name; all members of both call it. Both teams stay as they are.
     pub fn meet_team(&self, client: &Client, name: &str) -> Result<JointTeam> {
-        let told = match self.rank() {
-            0 => leaders(client, name, self.size()).map(|words| words.to_vec()),
-            _ => Ok(Vec::new()),
+        self.meet_team_for(client, name, Some(TIMEOUT), Some(TIMEOUT))
+    }
+
+    /// Meets another team; waits for it no longer than `patience`. In the joint team members wait for each other no longer than
+    /// `timeout`.
+    pub(crate) fn meet_team_for(
+        &self,
+        client: &Client,
+        name: &str,
+        patience: Option<Duration>,
+        timeout: Option<Duration>,
+    ) -> Result<JointTeam> {
+        let began = Instant::now();
+        let mut leader = match self.rank() {
+            0 => Some(Arrival::new(client, name, ANY_RANK, 2)),
+            _ => None,
         };
-        let told = told.map(|words| words.iter().flat_map(|w: &u64| w.to_le_bytes()).collect());
-        let told = &self.agree(told)?[0];
-        let words: Vec<u64> = (told.as_chunks::<8>().0.iter())
-            .map(|bytes| u64::from_le_bytes(*bytes))
-            .collect();
-        let [is_second, first, second, number] = words[..] else {
-            return Err(Error::argument("team", "rank 0 does something else"));
+        // The members hear of each other while the leader looks out, so the death of one ends it.
+        let words = loop {
+            let told = match leader.take() {
+                None => Ok(Vec::new()),
+                Some(arrival) => {
+                    let left = patience.map(|all| all.saturating_sub(began.elapsed()));
+                    let found = arrival.and_then(|arrival| look_out(arrival, left, self.size()));
+                    found.map(|found| match found {
+                        Ok(words) => words.to_vec(),
+                        Err(arrival) => {
+                            leader = Some(Ok(arrival));
+                            vec![NOT_YET]
+                        }
+                    })
+                }
+            };
+            let told = told.map(|words| words.iter().flat_map(|w: &u64| w.to_le_bytes()).collect());
+            let told = &self.agree(told)?[0];
+            let words: Vec<u64> = (told.as_chunks::<8>().0.iter())
+                .map(|bytes| u64::from_le_bytes(*bytes))
+                .collect();
+            match words[..] {
+                [NOT_YET] => {}
+                [COME, is_second, first, second, number] => {
+                    break [is_second, first, second, number];
+                }
+                _ => return Err(Error::argument("team", "rank 0 does something else")),
+            }
         };
+        let [is_second, first, second, number] = words;
         let (first, second) = (first as usize, second as usize);
         let (own, other) = match is_second {
             0 => (0, first..first + second),
             _ => (first, 0..first),
         };
         let name = format!("{name}, {number:x}");
-        let all = Team::processes(client, &name, own + self.rank(), first + second)?;
+        let rank = (own + self.rank()) as u64;
+        let arrival = Arrival::new(client, &name, rank, first + second)?;
+        let all = arrival.wait(Some(TIMEOUT))?;
+        let all = arrival.meet(&all, timeout)?;
         Ok(JointTeam { all, other })
     }
 }
 
-/// Which of the two this is, the sizes of both, and a number that no other two have.
-fn leaders(client: &Client, name: &str, size: usize) -> Result<[u64; 4]> {
-    let pair = Team::join(client, name, 2)?;
+/// Looks out for the leader of the other team for a while: [`COME`], which of the two this is, the sizes of both, and a
+/// number that no other two have; or the arrival again if the other has not come yet.
+fn look_out(
+    arrival: Arrival,
+    left: Option<Duration>,
+    size: usize,
+) -> Result<std::result::Result<[u64; 5], Arrival>> {
+    let all = match arrival.wait(Some(left.map_or(LOOKOUT, |left| left.min(LOOKOUT)))) {
+        Ok(all) => all,
+        Err(e) if e.status() == Status::TimedOut && left.is_none_or(|left| left > LOOKOUT) => {
+            return Ok(Err(arrival));
+        }
+        Err(error) => return Err(error),
+    };
+    let pair = arrival.meet(&all, Some(TIMEOUT))?;
     let mut mine = (size as u64).to_le_bytes().to_vec();
     mine.extend(&identity::random()[..8]);
     let said = pair.allgather(&mine)?;
@@ -55,8 +117,17 @@ fn leaders(client: &Client, name: &str, size: usize) -> Result<[u64; 4]> {
         let word = said[rank].get(at..).and_then(|bytes| bytes.first_chunk());
         word.map(|word| u64::from_le_bytes(*word))
     };
-    let words = || Some([pair.rank() as u64, word(0, 0)?, word(1, 0)?, word(0, 8)?]);
-    words().ok_or_else(|| Error::argument("name", "another kind of team has it"))
+    let words = || {
+        Some([
+            COME,
+            pair.rank() as u64,
+            word(0, 0)?,
+            word(1, 0)?,
+            word(0, 8)?,
+        ])
+    };
+    let words = words().ok_or_else(|| Error::argument("name", "another kind of team has it"))?;
+    Ok(Ok(words))
 }
 
 impl JointTeam {
@@ -68,6 +139,11 @@ impl JointTeam {
     /// All members of both as one team, the ranks of one team behind those of the other.
     pub fn all(&self) -> &Team {
         &self.all
+    }
+
+    /// Ranks of the other team among all.
+    pub(crate) fn others(&self) -> Range<usize> {
+        self.other.clone()
     }
 
     fn ranks(&self, name: &'static str, rank: Option<usize>) -> Result<Range<usize>> {

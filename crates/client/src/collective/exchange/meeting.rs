@@ -261,61 +261,104 @@ fn address(said: &[u8], manager: IpAddr) -> Option<Address> {
     Some(Address::Tcp(address))
 }
 
-fn meet(mut place: Place, timeout: Option<Duration>) -> Result<Team> {
-    let mut waits = Waits::new(timeout, None);
-    let (listener, name) = Listener::here().map_err(io_error)?;
-    let mine = Card {
-        random: identity::random().to_vec(),
-        name,
-        host: identity::local_host(),
-        is_protected: place.client.session().options.keys.tls.is_some(),
-    };
-    let said = mine.put();
-    let all = place.gather(0, said.clone(), &mut waits)?;
-    let rank = all.iter().position(|card| *card == said);
-    let rank = rank.ok_or_else(|| unreachable("the manager lost what this member said".into()))?;
-    place.rank = rank as u64;
-    let parts: Vec<&[u8]> = all.iter().map(|card| &card[..]).collect();
-    let secret = seal(b"pario team", &parts);
-    let cards: std::result::Result<Vec<_>, _> = all.iter().map(|card| Card::read(card)).collect();
-    let cards = cards.map_err(|e| unreachable(format!("a member is of another release: {e}")))?;
-    let mut listeners = vec![listener];
-    let mut tcp = Vec::new();
-    if cards.iter().any(|card| card.host != cards[0].host) {
-        if cards.iter().any(|card| card.is_protected) {
-            let round = Mutex::new(1);
-            let rounds = Rounds {
-                place,
-                timeout,
-                round,
-            };
-            return Ok(Team::of(Arc::new(rounds)));
-        }
-        let (listener, said, manager) = listen(&place.client)?;
-        let said = place.gather(1, said.into_bytes(), &mut waits)?;
-        tcp.extend(said.iter().map(|said| address(said, manager)));
-        listeners.push(listener);
+/// A member that has come, and waits until all are there.
+#[derive(Debug)]
+pub(super) struct Arrival {
+    place: Place,
+    listener: Listener,
+    mine: Card,
+    said: Vec<u8>,
+}
+
+impl Arrival {
+    /// A member of this rank, or [`ANY_RANK`]. Waits for nobody.
+    pub(super) fn new(client: &Client, name: &str, rank: u64, size: usize) -> Result<Arrival> {
+        let place = Place {
+            client: client.clone(),
+            name: name.into(),
+            member: client.session().number(),
+            rank,
+            size,
+        };
+        let (listener, name) = Listener::here().map_err(io_error)?;
+        let mine = Card {
+            random: identity::random().to_vec(),
+            name,
+            host: identity::local_host(),
+            is_protected: place.client.session().options.keys.tls.is_some(),
+        };
+        let said = mine.put();
+        Ok(Arrival {
+            place,
+            listener,
+            mine,
+            said,
+        })
     }
-    let addresses =
-        cards
-            .into_iter()
-            .enumerate()
-            .map(|(rank, card)| match card.host == mine.host {
-                true => Ok(Address::Here(card.name)),
-                false => tcp.get(rank).cloned().flatten().ok_or_else(|| {
-                    unreachable(format!(
-                        "rank {rank} of the team says no address that can be reached"
-                    ))
-                }),
-            });
-    let addresses = addresses.collect::<Result<_>>()?;
-    let watch = Box::new(Watcher {
-        place,
-        pipe: None,
-        asked: None,
-    });
-    let mesh = Mesh::new(rank, addresses, secret, listeners, Some(watch), timeout)?;
-    Ok(Team::connected(Arc::new(mesh)))
+
+    /// Waits for the others: what all have said, by rank. After [`Status::TimedOut`] it may be called again.
+    pub(super) fn wait(&self, limit: Option<Duration>) -> Result<Vec<Vec<u8>>> {
+        let mut waits = Waits::new(limit, None);
+        self.place.gather(0, self.said.clone(), &mut waits)
+    }
+
+    /// The team of those who said it. `timeout` is how long its members wait for each other from now on.
+    pub(super) fn meet(self, all: &[Vec<u8>], timeout: Option<Duration>) -> Result<Team> {
+        let Arrival {
+            mut place,
+            listener,
+            mine,
+            said,
+        } = self;
+        let rank = all.iter().position(|card| *card == said);
+        let rank =
+            rank.ok_or_else(|| unreachable("the manager lost what this member said".into()))?;
+        place.rank = rank as u64;
+        let parts: Vec<&[u8]> = all.iter().map(|card| &card[..]).collect();
+        let secret = seal(b"pario team", &parts);
+        let cards: std::result::Result<Vec<_>, _> =
+            all.iter().map(|card| Card::read(card)).collect();
+        let cards =
+            cards.map_err(|e| unreachable(format!("a member is of another release: {e}")))?;
+        let mut listeners = vec![listener];
+        let mut tcp = Vec::new();
+        if cards.iter().any(|card| card.host != cards[0].host) {
+            if cards.iter().any(|card| card.is_protected) {
+                let round = Mutex::new(1);
+                let rounds = Rounds {
+                    place,
+                    timeout,
+                    round,
+                };
+                return Ok(Team::of(Arc::new(rounds)));
+            }
+            let (listener, said, manager) = listen(&place.client)?;
+            let mut waits = Waits::new(Some(timeout.unwrap_or(TIMEOUT)), None);
+            let said = place.gather(1, said.into_bytes(), &mut waits)?;
+            tcp.extend(said.iter().map(|said| address(said, manager)));
+            listeners.push(listener);
+        }
+        let addresses =
+            cards
+                .into_iter()
+                .enumerate()
+                .map(|(rank, card)| match card.host == mine.host {
+                    true => Ok(Address::Here(card.name)),
+                    false => tcp.get(rank).cloned().flatten().ok_or_else(|| {
+                        unreachable(format!(
+                            "rank {rank} of the team says no address that can be reached"
+                        ))
+                    }),
+                });
+        let addresses = addresses.collect::<Result<_>>()?;
+        let watch = Box::new(Watcher {
+            place,
+            pipe: None,
+            asked: None,
+        });
+        let mesh = Mesh::new(rank, addresses, secret, listeners, Some(watch), timeout)?;
+        Ok(Team::connected(Arc::new(mesh)))
+    }
 }
 
 impl Team {
@@ -355,13 +398,8 @@ impl Team {
         size: usize,
         timeout: Option<Duration>,
     ) -> Result<Team> {
-        let place = Place {
-            client: client.clone(),
-            name: name.into(),
-            member: client.session().number(),
-            rank,
-            size,
-        };
-        meet(place, timeout)
+        let arrival = Arrival::new(client, name, rank, size)?;
+        let all = arrival.wait(timeout)?;
+        arrival.meet(&all, timeout)
     }
 }

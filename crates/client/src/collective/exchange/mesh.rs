@@ -81,6 +81,8 @@ enum Token {
     Watch,
     Inbound(usize),
     Outbound(usize),
+    /// A thread of this member has given up.
+    Wake,
 }
 
 impl Token {
@@ -90,6 +92,7 @@ impl Token {
             Token::Watch => (1, 0),
             Token::Inbound(i) => (2, i),
             Token::Outbound(i) => (3, i),
+            Token::Wake => (4, 0),
         };
         epoll::EventData::new_u64((kind << 32) | index as u64)
     }
@@ -100,6 +103,7 @@ impl Token {
             0 => Token::Listener(index),
             1 => Token::Watch,
             2 => Token::Inbound(index),
+            4 => Token::Wake,
             _ => Token::Outbound(index),
         }
     }
@@ -148,6 +152,8 @@ pub(crate) struct Mesh {
     /// `poll` and `raised`: readable when there may be a message.
     descriptor: OwnedFd,
     raised: OwnedFd,
+    /// Readable for good once the member has given up.
+    woken: OwnedFd,
     state: Mutex<State>,
     changed: Condvar,
     /// The number of the next collective operation.
@@ -180,6 +186,9 @@ impl Mesh {
             let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             let descriptor = epoll::create(epoll::CreateFlags::CLOEXEC)?;
             let raised = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+            let woken = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+            let once = epoll::EventFlags::IN | epoll::EventFlags::ONESHOT;
+            epoll::add(&poll, &woken, Token::Wake.data(), once)?;
             for inner in [&poll, &raised] {
                 let nothing = epoll::EventData::new_u64(0);
                 epoll::add(&descriptor, inner, nothing, epoll::EventFlags::IN)?;
@@ -188,9 +197,9 @@ impl Mesh {
                 let token = Token::Listener(i).data();
                 epoll::add(&poll, listener, token, epoll::EventFlags::IN)?;
             }
-            Ok((poll, descriptor, raised))
+            Ok((poll, descriptor, raised, woken))
         };
-        let (poll, descriptor, raised) = make().map_err(io_error)?;
+        let (poll, descriptor, raised, woken) = make().map_err(io_error)?;
         Ok(Mesh {
             rank,
             addresses,
@@ -199,6 +208,7 @@ impl Mesh {
             poll,
             descriptor,
             raised,
+            woken,
             state: Mutex::new(State {
                 listeners,
                 inbound: Vec::new(),
@@ -260,6 +270,16 @@ impl Mesh {
             Some(watch) if !watch.is_ours() => Err(Error::Forked),
             _ => Ok(state),
         }
+    }
+
+    /// This member goes on no more: its waits end with the error, and the others hear of it when the member ends.
+    pub(crate) fn give_up(&self, why: Error) {
+        let mut state = self.state.lock();
+        state.broken.get_or_insert(why);
+        self.signal(&mut state);
+        drop(state);
+        // It is empty, so there is room.
+        let _ = rustix::io::write(&self.woken, &1u64.to_ne_bytes());
     }
 
     fn check_rank(&self, name: &'static str, rank: usize) -> Result<()> {
@@ -541,6 +561,9 @@ impl Mesh {
                     return Err(broken.clone());
                 }
                 self.wait(state, &(to..to + 1), waits)?;
+                if let Some(broken) = &state.broken {
+                    return Err(broken.clone());
+                }
             }
             while let Some(first) = left.first_mut()
                 && sent > 0
@@ -693,6 +716,8 @@ impl Mesh {
                     }
                 }
                 Token::Inbound(i) => self.read(state, i),
+                // Who waits looks why.
+                Token::Wake => {}
                 Token::Outbound(rank) => {
                     let over =
                         epoll::EventFlags::HUP | epoll::EventFlags::RDHUP | epoll::EventFlags::ERR;
@@ -839,5 +864,7 @@ impl Drop for Mesh {
             // Where there is no room the end of the connection has to do.
             let _ = out.stream.send(&[&head.encode(), why]);
         }
+        // The manager hears that it has left before others see connections end and ask whether it has died.
+        drop(state.watch.take());
     }
 }
