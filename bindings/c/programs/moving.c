@@ -111,6 +111,43 @@ static void moves(pario_client *client) {
     OK(pario_layout_free(layout));
 }
 
+/* One subfile as a file: its bytes alone, until the file has another layout. */
+static void subfiles(pario_client *client) {
+    pario_file *file = open_here(client, "/subfiles", READ_WRITE, "u8[1024,1024]", "(cyclic, *) onto 2"), *one;
+    pario_open_options how;
+    pario_move *move;
+    uint64_t index, count, generation, length, moved, at;
+    int i;
+    for (i = 0; i < N; i++) bytes[i] = (unsigned char)(i * 17 + i / 1024);
+    OK(pario_write_at(file, 0, bytes, N, NULL));
+    PARIO_INIT(how);
+    how.flags = PARIO_READ | PARIO_WRITE;
+    OK(pario_open_subfile(client, "/subfiles", 1, &how, &one));
+    OK(pario_subfile_about(one, &index, &count, &generation, &length));
+    CHECK(index == 1 && count == 2 && generation == 1 && length == N / 2);
+    FAILS(PARIO_ERR_INVALID_ARGUMENT, pario_subfile_about(file, NULL, NULL, NULL, NULL));
+    /* The pointer is in bytes of the subfile. */
+    OK(pario_seek(one, 1024, PARIO_FROM_START, &at));
+    OK(pario_read(one, got, N, &moved));
+    CHECK(moved == N / 2 - 1024);
+    for (i = 0; i < (int)moved; i++) CHECK(got[i] == bytes[(i / 1024 * 2 + 3) * 1024 + i % 1024]);
+    OK(pario_write_at(one, 10, "here", 4, NULL));
+    OK(pario_read_at(file, 1024 + 8, got, 8, NULL));
+    CHECK(!memcmp(got + 2, "here", 4) && got[0] == bytes[1032] && got[7] == bytes[1039]);
+    FAILS(PARIO_ERR_INVALID_ARGUMENT, pario_set_view(one, 0, "whole"));
+    FAILS(PARIO_ERR_INVALID_ARGUMENT, pario_truncate(one, 5));
+    OK(pario_relayout(client, "/subfiles", "(*, block) onto 2", NULL, &move));
+    OK(pario_relayout_wait(move, NULL, NULL, NULL));
+    OK(pario_relayout_free(move));
+    FAILS(PARIO_ERR_STALE_LAYOUT, pario_read_at(one, 0, got, 8, NULL));
+    FAILS(PARIO_ERR_STALE_LAYOUT, pario_write_at(one, 0, got, 8, NULL));
+    OK(pario_close(one));
+    FAILS(PARIO_ERR_INVALID_ARGUMENT, pario_open_subfile(client, "/subfiles", 2, &how, &one));
+    how.flags |= PARIO_CREATE;
+    FAILS(PARIO_ERR_INVALID_ARGUMENT, pario_open_subfile(client, "/subfiles", 0, &how, &one));
+    OK(pario_close(file));
+}
+
 static void reports(pario_client *client) {
     pario_hint hints[2] = {{"access_style", "sequential"}, {"no_such_hint", "x"}};
     const char *unset[1] = {"access_style"};
@@ -146,6 +183,7 @@ int main(int argc, char **argv) {
     begin(argc, argv);
     client = connect_here();
     moves(client);
+    subfiles(client);
     reports(client);
     OK(pario_disconnect(client));
     return end();

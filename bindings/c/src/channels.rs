@@ -6,7 +6,7 @@
 use std::ffi::c_int;
 use std::time::Duration;
 
-use client::{Buffering, ChannelArray, ChannelOptions, ChannelSource, ChannelTarget};
+use client::{ChannelArray, ChannelMode, ChannelOptions, ChannelSource, ChannelTarget};
 use layout::ArrayType;
 use parking_lot::Mutex;
 
@@ -21,8 +21,8 @@ use crate::views::ViewValue;
 /// A side of a channel.
 #[derive(Debug)]
 enum Side {
-    Source(ChannelSource),
-    Target(ChannelTarget),
+    Source(Box<ChannelSource>),
+    Target(Box<ChannelTarget>),
 }
 
 /// A channel of the program; nothing once it is closed.
@@ -45,7 +45,7 @@ impl Channel {
 /// What a member says when it opens a side.
 struct Asked {
     name: String,
-    buffering: Buffering,
+    buffering: ChannelMode,
     how: ChannelOptions,
     mine: client::Result<ChannelArray>,
 }
@@ -60,7 +60,7 @@ impl Asked {
     ) -> Asked {
         let mut asked = Asked {
             name: String::new(),
-            buffering: Buffering::Blocking,
+            buffering: ChannelMode::Blocking,
             how: ChannelOptions::default(),
             mine: Err(client::Error::Closed),
         };
@@ -72,8 +72,8 @@ impl Asked {
                 asked.how = asked.how.with_patience(patience);
             }
             asked.buffering = match given.buffering {
-                PARIO_BLOCKING => Buffering::Blocking,
-                PARIO_DOUBLE_BUFFERED => Buffering::Double,
+                PARIO_BLOCKING => ChannelMode::Blocking,
+                PARIO_DOUBLE_BUFFERED => ChannelMode::Double,
                 other => {
                     let text = format!("is {other}; give PARIO_BLOCKING or PARIO_DOUBLE_BUFFERED");
                     return Err(Failure::argument("buffering", text));
@@ -115,7 +115,10 @@ extern "C" fn pario_channel_source(
         } = Asked::new(name, array, part, options);
         let (connection, team) = (&connection.0, &member.team);
         let side = ChannelSource::open(connection, team, &name, mine, buffering, &how)?;
-        channel.set(Handle::enter(Channel::new(Side::Source(side)), client)?);
+        channel.set(Handle::enter(
+            Channel::new(Side::Source(Box::new(side))),
+            client,
+        )?);
         Ok(())
     })
 }
@@ -136,7 +139,7 @@ extern "C" fn pario_channel_target(
         let (connection, member) = (client.get()?, team.get()?);
         member.wait();
         let mut asked = Asked::new(name, array, part, options);
-        if asked.buffering != Buffering::Blocking {
+        if asked.buffering != ChannelMode::Blocking {
             asked.mine = Err(client::Error::Argument {
                 name: "buffering",
                 text: "is said by the program that gives; leave it 0 here".into(),
@@ -147,7 +150,10 @@ extern "C" fn pario_channel_target(
             name, how, mine, ..
         } = asked;
         let side = ChannelTarget::open(connection, team, &name, mine, &how)?;
-        channel.set(Handle::enter(Channel::new(Side::Target(side)), client)?);
+        channel.set(Handle::enter(
+            Channel::new(Side::Target(Box::new(side))),
+            client,
+        )?);
         Ok(())
     })
 }

@@ -205,6 +205,43 @@ fn enter(
     Ok(())
 }
 
+/// Opens one subfile of a file as a file.
+#[unsafe(no_mangle)]
+extern "C" fn pario_open_subfile(
+    client: Handle<Connection>,
+    path: Text,
+    index: u64,
+    options: In<pario_open_options>,
+    file: Out<Handle<OpenFile>>,
+) -> c_int {
+    answer("pario_open_subfile", || {
+        enter(client, options, file, |client, options| {
+            Ok(client.open_subfile(&path.required("path")?, index, options)?)
+        })
+    })
+}
+
+/// Which subfile a file was opened as.
+#[unsafe(no_mangle)]
+extern "C" fn pario_subfile_about(
+    file: Handle<OpenFile>,
+    index: Out<u64>,
+    count: Out<u64>,
+    generation: Out<u64>,
+    bytes: Out<u64>,
+) -> c_int {
+    answer("pario_subfile_about", || {
+        let opened = file.get()?;
+        let whole = || Failure::argument("file", "was opened as a whole; use pario_open_subfile");
+        let subfile = opened.file.subfile().ok_or_else(whole)?;
+        index.set(subfile.index);
+        count.set(subfile.count);
+        generation.set(subfile.generation);
+        bytes.set(opened.file.view_len()?);
+        Ok(())
+    })
+}
+
 /// Opens a file.
 #[unsafe(no_mangle)]
 extern "C" fn pario_open(

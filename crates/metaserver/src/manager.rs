@@ -662,6 +662,7 @@ impl Service for Manager {
             SetLayout => |m, s, r| m.backed(s, r, Manager::set_layout);
             GetLayout => |m, s, r| m.backed(s, r, Manager::get_layout);
             GetState => Manager::get_state;
+            GetSubfile => Manager::get_subfile;
             PutView => |m, s, r| m.backed(s, r, Manager::put_view);
             GetView => |m, s, r| m.backed(s, r, Manager::get_view);
             RemoveView => |m, s, r| m.backed(s, r, Manager::remove_view);

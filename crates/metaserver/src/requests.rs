@@ -5,6 +5,7 @@
 
 use control::capability::Capability;
 use control::settled::Farewell;
+use layout::View;
 use meta::catalogue as durable;
 use wire::frame::MAX_CONTROL_BYTES;
 use wire::message::catalogue::*;
@@ -301,6 +302,36 @@ impl Manager {
     ) -> Result<LayoutState, Refused> {
         let opened = self.change(session, move |b, caller| b.opened(caller, r.handle))?;
         Ok(opened.layout.decode()?)
+    }
+
+    /// Tells an operator of the service where a subfile lies.
+    pub(crate) fn get_subfile(
+        &self,
+        session: &mut Session,
+        r: GetSubfile,
+    ) -> Result<SubfileIs, Refused> {
+        self.demand_operator(session)?;
+        let opened = self.change(session, move |b, caller| b.opened(caller, r.handle))?;
+        let state = opened.layout.decode()?;
+        let [piece] = &state.pieces[..] else {
+            let text = "the file is being given another layout; wait for its end";
+            return Err(Refused::new(Status::Busy, text));
+        };
+        let count = piece.partition.len() as u64;
+        if r.index >= count {
+            let text = format!(
+                "subfile: {}, but the file has {count}; they count from 0",
+                r.index
+            );
+            return Err(Refused::new(Status::InvalidArgument, text));
+        }
+        let index = r.index as usize;
+        Ok(SubfileIs {
+            generation: piece.generation,
+            count,
+            view: View::from(piece.partition.subfile(index)),
+            places: piece.places[index].clone(),
+        })
     }
 
     pub(crate) fn put_view(&self, session: &mut Session, r: PutView) -> Result<(), Refused> {

@@ -8,7 +8,7 @@ use std::marker::PhantomData;
 use std::time::Duration;
 
 use client::{
-    Buffering, ChannelArray, ChannelOptions, Client, Error, Result, SharedBytes, SharedBytesMut,
+    ChannelArray, ChannelMode, ChannelOptions, Client, Error, Result, SharedBytes, SharedBytesMut,
     Team, View,
 };
 use layout::{ArrayType, FileOffset, Layout, Order};
@@ -53,7 +53,7 @@ pub struct Channel<'a, T> {
     name: String,
     shape: Vec<u64>,
     order: Order,
-    buffering: Buffering,
+    buffering: ChannelMode,
     options: ChannelOptions,
     of: PhantomData<fn() -> T>,
 }
@@ -65,7 +65,7 @@ impl<'a, T: Element> Channel<'a, T> {
             name: name.into(),
             shape: shape.to_vec(),
             order: Order::C,
-            buffering: Buffering::Blocking,
+            buffering: ChannelMode::Blocking,
             options: ChannelOptions::default(),
             of: PhantomData,
         }
@@ -80,7 +80,7 @@ impl<'a, T: Element> Channel<'a, T> {
     /// else it returns when the other program has taken them. The program that gives says so.
     pub fn double_buffered(self) -> Self {
         Channel {
-            buffering: Buffering::Double,
+            buffering: ChannelMode::Double,
             ..self
         }
     }

@@ -16,6 +16,11 @@ fn text(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
+/// All that `pario.h` brings.
+fn headers() -> String {
+    text("include/pario.h") + &text("include/pario_teams.h")
+}
+
 fn sources() -> String {
     let mut all = String::new();
     for entry in fs::read_dir(home().join("src")).unwrap() {
@@ -176,7 +181,7 @@ fn functions_of_rust() -> BTreeMap<String, String> {
 
 /// Functions of the header by name.
 fn functions_of_header() -> BTreeMap<String, String> {
-    let header = text("include/pario.h");
+    let header = headers();
     let mut found = BTreeMap::new();
     for declaration in between(&header, "\nPARIO_API ", ";") {
         let (head, arguments) = declaration.split_once('(').expect("arguments");
@@ -212,7 +217,7 @@ fn the_header_declares_what_there_is() {
 
 #[test]
 fn structs_have_the_same_members() {
-    let (rust, header) = (text("src/structs.rs"), text("include/pario.h"));
+    let (rust, header) = (text("src/structs.rs"), headers());
     let mut count = 0;
     for body in between(&rust, "pub(crate) struct ", "\n}") {
         let (name, members) = body.split_once(" {").expect("members");
@@ -249,7 +254,7 @@ fn structs_have_the_same_members() {
 
 /// Names and values of the enumerations of the header.
 fn numbers_of_header() -> BTreeMap<String, i64> {
-    let header = text("include/pario.h");
+    let header = headers();
     let mut found = BTreeMap::new();
     for list in between(&header, "enum {", "}") {
         for entry in list.split(',') {

@@ -8,13 +8,13 @@ use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 
 use clap::Args;
-use client::{Client, Kind, Metadata, OpenOptions};
+use client::{Client, File, Kind, Metadata, OpenOptions};
 use serde_json::json;
 
 use super::connection::{self, refused};
 use super::names::{absolute, join, last, shown};
 use super::put::{local_name, summarize};
-use super::transfer::{Mover, Sparse, Stream, Trouble};
+use super::transfer::{Mover, Sink, Sparse, Stream, Trouble};
 use super::{Error, cat, output};
 use crate::progress::{Display, Progress};
 
@@ -27,7 +27,8 @@ is replaced. Long runs of zeros take no space where the file system knows holes.
 Examples:
   pario get /results/matrix matrix.raw
   pario get /backup/src.tar - | tar x
-  pario get -r /archive/results .")]
+  pario get -r /archive/results .
+  pario get --subfile 2 /results/matrix part.raw     what one server has, for operators")]
 pub(crate) struct Arguments {
     /// File or directory of the service
     path: String,
@@ -39,6 +40,10 @@ pub(crate) struct Arguments {
     /// Directories with all that is in them
     #[arg(short, long)]
     recursive: bool,
+
+    /// One subfile alone, from 0 on, as the layout has it; for operators of the service
+    #[arg(long, value_name = "N", conflicts_with = "recursive")]
+    subfile: Option<u64>,
 
     /// Show no progress
     #[arg(short, long)]
@@ -54,6 +59,8 @@ struct Get<'a> {
     mover: Mover,
     progress: Progress,
     files: u64,
+    /// Which subfile, if not the file.
+    subfile: Option<u64>,
 }
 
 /// Fetches files.
@@ -81,7 +88,16 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         mover: Mover::default(),
         progress: Progress::begin(&label, None, Display::unless(arguments.quiet)),
         files: 0,
+        subfile: arguments.subfile,
     };
+    if is_stream && arguments.subfile.is_some() {
+        let stdout = std::io::stdout();
+        get.subfile_to(path, Stream::new(stdout))?;
+        let (bytes, time) = get.progress.so_far();
+        drop(get);
+        summarize(1, bytes, time, Display::unless(arguments.quiet));
+        return Ok(());
+    }
     if is_stream {
         let printed = cat::to_output(&client, path, &mut get.mover, &mut get.progress)?;
         let time = get.progress.so_far().1;
@@ -112,13 +128,31 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
 }
 
 impl Get<'_> {
+    /// The file, or its subfile, and how long it is.
+    fn open(&self, path: &str) -> Result<(File, u64), Error> {
+        let options = OpenOptions::new().read();
+        let file = match self.subfile {
+            None => self.client.open(path, &options),
+            Some(index) => self.client.open_subfile(path, index, &options),
+        };
+        let file = file.map_err(refused)?;
+        let size = file.view_len().map_err(refused)?;
+        Ok((file, size))
+    }
+
+    /// A subfile to something that has no name.
+    fn subfile_to<S: Sink>(&mut self, path: &str, sink: S) -> Result<(), Error> {
+        let (file, size) = self.open(path)?;
+        let moved = self.mover.load(&file, size, sink, &mut self.progress);
+        moved.map(drop).map_err(|trouble| match trouble {
+            Trouble::Local(error) => format!("cannot write standard output: {error}").into(),
+            Trouble::Stored(error) => refused(error),
+        })
+    }
+
     fn file(&mut self, path: &str, target: &Path, is_alone: bool) -> Result<(), Error> {
         // Before anything is made here: it may not be there, or not be readable.
-        let file = self
-            .client
-            .open(path, &OpenOptions::new().read())
-            .map_err(refused)?;
-        let size = file.size().map_err(refused)?;
+        let (file, size) = self.open(path)?;
         if is_alone {
             self.progress.set_total(Some(size));
         }

@@ -18,7 +18,7 @@ use super::connection::{self, refused};
 use super::laid_out::LaidOut;
 use super::names::{absolute, join, last, shown};
 use super::output::{self, counted, note};
-use super::transfer::{Mover, Sparse, Stream, Trouble};
+use super::transfer::{Mover, Source, Sparse, Stream, Trouble};
 use crate::progress::{self, Display, Progress};
 
 /// Arguments of `pario put`.
@@ -31,7 +31,8 @@ are on the servers' disks when the command ends; without it the servers write th
 Examples:
   pario put matrix.raw /results/matrix --array 'f64[4096,4096]' --layout '(block, *) onto 4'
   tar c src | pario put - /backup/src.tar
-  pario put -r results /archive")]
+  pario put -r results /archive
+  pario put --subfile 2 part.raw /results/matrix     onto what one server has, for operators")]
 pub(crate) struct Arguments {
     /// File or directory of this host, or - for standard input
     local: PathBuf,
@@ -45,6 +46,10 @@ pub(crate) struct Arguments {
     /// Directories with all that is in them
     #[arg(short, long)]
     recursive: bool,
+
+    /// Onto the first bytes of one subfile, from 0 on, of a file that is there; for operators of the service
+    #[arg(long, value_name = "N", conflicts_with_all = ["recursive", "array", "layout"])]
+    subfile: Option<u64>,
 
     /// Make the bytes durable
     #[arg(long)]
@@ -102,6 +107,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         misfit: None,
     };
     match metadata {
+        None if arguments.subfile.is_some() => {
+            put.onto_subfile(Stream::new(std::io::stdin()), None)?;
+        }
+        Some(metadata) if arguments.subfile.is_some() => {
+            let local = &arguments.local;
+            let source = fs::File::open(local).map_err(|e| cannot_read(local, &e))?;
+            put.onto_subfile(Stream::new(source), Some(metadata.len()))?;
+        }
         None => put.stream()?,
         Some(metadata) if metadata.is_dir() => put.whole_directory(&metadata)?,
         Some(_) => {
@@ -127,6 +140,33 @@ impl Put<'_> {
             Some(name) => Ok(join(path, stored_name(name, local)?)),
             None => Ok(absolute(path)),
         }
+    }
+
+    /// Bytes onto a subfile, whose others stay.
+    fn onto_subfile<S: Source>(&mut self, source: S, size: Option<u64>) -> Result<(), Error> {
+        let Arguments {
+            local,
+            path,
+            subfile,
+            sync,
+            ..
+        } = self.arguments;
+        self.progress.set_total(size);
+        let options = OpenOptions::new().write();
+        let file = self
+            .client
+            .open_subfile(path, subfile.unwrap_or(0), &options);
+        let file = file.map_err(refused)?;
+        let moved = self.mover.store(source, size, &file, &mut self.progress);
+        moved.map_err(|trouble| match trouble {
+            Trouble::Local(error) => cannot_read(local, &error),
+            Trouble::Stored(error) => refused(error),
+        })?;
+        if *sync {
+            self.is_volatile |= !file.sync().map_err(refused)?.is_durable;
+        }
+        self.files += 1;
+        file.close().map_err(refused)
     }
 
     fn stream(&mut self) -> Result<(), Error> {

@@ -11,6 +11,7 @@ mod moving;
 mod names;
 mod prediction;
 mod profile;
+mod subfiles;
 
 use std::fs;
 use std::io::Write;

@@ -216,6 +216,7 @@ impl Handle {
                 return Ok(0);
             }
             let plan = message.plan(self, lane, request.seen)?;
+            self.check_subfile(&plan.state)?;
             let attempt = self.plan_attempt(lane, request, &plan, len, size, phases)?;
             let mut memory = request.memory.first(len);
             let mut way: &mut dyn Way = &mut direct;

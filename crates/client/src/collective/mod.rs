@@ -382,6 +382,7 @@ impl File {
         direction: Direction,
         memory: Result<Memory<'_>>,
     ) -> Result<usize> {
+        self.check_whole("team")?;
         self.send_behind();
         if direction.is_write() {
             // Others may write what is this rank's.

@@ -11,7 +11,7 @@
 //! - No lock is held while a server or the metadata manager is asked, except the gate, which is made
 //!   for that.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use advise::mapping::Strategy as Mapping;
 use layout::{FileSpan, View};
@@ -36,6 +36,7 @@ use crate::file::life::Life;
 use crate::file::options::OpenOptions;
 use crate::file::pointers::Pointers;
 use crate::file::settings::Settings;
+use crate::file::subfile::Subfile;
 use crate::file::unsynced::Unsynced;
 use crate::file::view::{HandleView, Views};
 use crate::hints::Hints;
@@ -90,6 +91,8 @@ pub struct Handle {
     pub(crate) gateway: Option<Gateway>,
     /// Where bytes are that this handle has written and not synced.
     pub(crate) unsynced: Unsynced,
+    /// Which subfile it is, if it was opened as one.
+    pub(crate) subfile: OnceLock<Subfile>,
 }
 
 impl Handle {
@@ -124,6 +127,7 @@ impl Handle {
                 mapping => Some(Gateway::new(mapping)),
             },
             unsynced: Unsynced::default(),
+            subfile: OnceLock::new(),
         });
         handle.take_hints(&options.hints);
         let mut files = session.open_files.handles.lock();

@@ -18,6 +18,7 @@ pub(crate) mod options;
 pub(crate) mod pointers;
 pub(crate) mod relayout;
 pub(crate) mod settings;
+pub(crate) mod subfile;
 pub(crate) mod unsynced;
 pub(crate) mod view;
 
@@ -122,6 +123,7 @@ impl File {
     /// the handle goes to the beginning.
     pub fn set_view(&self, view: &View) -> Result<()> {
         self.check()?;
+        self.check_whole("view")?;
         let _gate = self.alone();
         self.set_view_alone(view)
     }
@@ -154,6 +156,7 @@ impl File {
     /// Sets a view in the layout language, from byte `displacement` of the file on.
     pub fn set_view_text_at(&self, displacement: u64, text: &str) -> Result<()> {
         self.check()?;
+        self.check_whole("view")?;
         let view = view_of_text(self.array(), displacement, text)?;
         let _gate = self.alone();
         self.set_view_alone(&view)?;
@@ -274,6 +277,7 @@ impl File {
 
     /// Sets the size. What is cut off is gone; what is added reads as zeros.
     pub fn resize(&self, size: u64) -> Result<()> {
+        self.check_whole("size")?;
         self.check_right(Rights::WRITE)?;
         check_size(size)?;
         self.send_behind();
@@ -295,6 +299,7 @@ impl File {
 
     /// Commits space for the bytes below `size`, and grows the file to it if it is shorter.
     pub fn preallocate(&self, size: u64) -> Result<()> {
+        self.check_whole("size")?;
         self.check_right(Rights::WRITE)?;
         check_size(size)?;
         self.send_behind();

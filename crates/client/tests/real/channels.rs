@@ -9,8 +9,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use client::{
-    Buffering, ChannelArray, ChannelOptions, ChannelSource, ChannelTarget, Client, Layout, Result,
-    SharedBytes, SharedBytesMut, Status, Team, View,
+    ChannelArray, ChannelMode, ChannelOptions, ChannelSource, ChannelTarget, Client, Layout,
+    Result, SharedBytes, SharedBytesMut, Status, Team, View,
 };
 use layout::{ArrayType, FileOffset};
 use random::Random;
@@ -43,7 +43,7 @@ fn source(
     team: &Team,
     name: &str,
     part: ChannelArray,
-    buffering: Buffering,
+    buffering: ChannelMode,
 ) -> Result<ChannelSource> {
     let options = ChannelOptions::default();
     ChannelSource::open(client, team, name, Ok(part), buffering, &options)
@@ -76,7 +76,7 @@ fn any_layout(random: &mut Random, members: u64) -> String {
 }
 
 /// Two programs of so many members, which exchange some turns.
-fn couple(service: &Service, name: &str, array: &str, sides: [(&str, usize); 2], how: Buffering) {
+fn couple(service: &Service, name: &str, array: &str, sides: [(&str, usize); 2], how: ChannelMode) {
     const TURNS: u64 = 5;
     let [(from, givers), (to, takers)] = sides;
     let (giving, taking) = (Team::threads(givers), Team::threads(takers));
@@ -114,7 +114,7 @@ fn couple(service: &Service, name: &str, array: &str, sides: [(&str, usize); 2],
 
 /// The model: every element of random arrays between random layouts and teams, blocking and with two buffers.
 #[test]
-fn seed004_s36_every_element_arrives_whatever_the_layouts_and_the_teams() {
+fn every_element_arrives_whatever_the_layouts_and_the_teams() {
     let service = Service::start(0);
     let mut random = Random::of_run(18);
     for round in 0..24 {
@@ -125,7 +125,7 @@ fn seed004_s36_every_element_arrives_whatever_the_layouts_and_the_teams() {
         let sizes = [1 + random.below(4), 1 + random.below(4)];
         let sides = sizes.map(|size| (any_layout(&mut random, size), size as usize));
         let [(from, givers), (to, takers)] = &sides;
-        let how = *random.pick(&[Buffering::Blocking, Buffering::Double]);
+        let how = *random.pick(&[ChannelMode::Blocking, ChannelMode::Double]);
         println!("round {round}: {array}, {from} to {to}, {how:?}");
         let name = format!("model {round}");
         couple(
@@ -142,7 +142,7 @@ fn seed004_s36_every_element_arrives_whatever_the_layouts_and_the_teams() {
 #[test]
 fn long_and_empty_parts_arrive() {
     let service = Service::start(0);
-    for how in [Buffering::Blocking, Buffering::Double] {
+    for how in [ChannelMode::Blocking, ChannelMode::Double] {
         let sides = [("(block, *) onto 2", 2), ("(*, cyclic) onto 3", 3)];
         couple(&service, "long", "f64[700,901]", sides, how);
         let sides = [("(block, *) onto 4", 4), ("(*, block) onto 3", 3)];
@@ -171,7 +171,7 @@ fn whole() -> ChannelArray {
 #[test]
 fn a_put_returns_while_the_other_side_still_reads_and_no_more_than_is_bounded() {
     // Turns that are given before one is asked for: none, or two here and two there.
-    for (how, ahead) in [(Buffering::Blocking, 0), (Buffering::Double, 4)] {
+    for (how, ahead) in [(ChannelMode::Blocking, 0), (ChannelMode::Double, 4)] {
         let service = Service::start(0);
         let (has_begun, has_given) = (AtomicBool::new(false), AtomicBool::new(ahead == 0));
         pair(
@@ -236,7 +236,7 @@ fn whoever_comes_first_waits_as_long_as_its_patience_lasts() {
                 wait(first_gives);
                 other_may_come.store(true, Ordering::SeqCst);
                 let channel =
-                    source(&client, &team, "nobody", whole(), Buffering::Blocking).unwrap();
+                    source(&client, &team, "nobody", whole(), ChannelMode::Blocking).unwrap();
                 put(&channel, &shown(&whole(), 7)).unwrap();
                 channel.close().unwrap();
             },
@@ -259,7 +259,7 @@ fn refused(service: &Service, giver: &'static str, taker: &'static str) -> [Stri
         service,
         |client, team| {
             let mine = part(giver, "(block, *) onto 1", 0);
-            let error = source(&client, &team, "differs", mine, Buffering::Double).unwrap_err();
+            let error = source(&client, &team, "differs", mine, ChannelMode::Double).unwrap_err();
             assert_eq!(error.status(), Status::InvalidArgument);
             said.lock()[0] = error.to_string();
         },
@@ -291,7 +291,7 @@ fn arrays_that_differ_are_refused_by_name_on_both_sides() {
     }
     // Both give.
     let give = |client: Client, team: Team| {
-        let error = source(&client, &team, "twice", whole(), Buffering::Blocking).unwrap_err();
+        let error = source(&client, &team, "twice", whole(), ChannelMode::Blocking).unwrap_err();
         let text = error.to_string();
         assert!(
             text.contains("both programs give through channel 'twice'"),
@@ -329,7 +329,7 @@ fn memory_of_another_length_is_refused_and_takes_no_turn() {
     pair(
         &service,
         |client, team| {
-            let channel = source(&client, &team, "short", whole(), Buffering::Double).unwrap();
+            let channel = source(&client, &team, "short", whole(), ChannelMode::Double).unwrap();
             let error = put(&channel, &[0; 63]).unwrap_err();
             assert_eq!(
                 error.to_string(),
@@ -352,7 +352,7 @@ fn memory_of_another_length_is_refused_and_takes_no_turn() {
 #[test]
 fn a_side_that_closes_or_drops_its_end_ends_the_waits_of_the_other() {
     let service = Service::start(0);
-    for how in [Buffering::Blocking, Buffering::Double] {
+    for how in [ChannelMode::Blocking, ChannelMode::Double] {
         pair(
             &service,
             |client, team| {
@@ -412,7 +412,7 @@ fn the_death_of_either_program_ends_every_wait_and_a_new_one_takes_its_place() {
         let team = Team::alone();
         let _channel: Box<dyn std::any::Any> = match &words[1][..] {
             "gives" => {
-                Box::new(source(&client, &team, "killed", whole(), Buffering::Double).unwrap())
+                Box::new(source(&client, &team, "killed", whole(), ChannelMode::Double).unwrap())
             }
             "takes" => Box::new(target(&client, &team, "killed", whole()).unwrap()),
             _ => {
@@ -449,7 +449,7 @@ fn the_death_of_either_program_ends_every_wait_and_a_new_one_takes_its_place() {
                             get(&channel, &mut [0; 32]).unwrap_err()
                         }
                         _ => {
-                            let how = [Buffering::Blocking, Buffering::Double][0];
+                            let how = ChannelMode::Blocking;
                             let channel = source(&client, member, "killed", mine, how).unwrap();
                             met.send(()).unwrap();
                             put(&channel, &[0; 32]).unwrap_err()
@@ -474,5 +474,5 @@ fn the_death_of_either_program_ends_every_wait_and_a_new_one_takes_its_place() {
     }
     // Under the same name a new program is met, and nothing of the old ones comes.
     let sides = [("(block) onto 1", 1), ("(cyclic) onto 3", 3)];
-    couple(&service, "killed", ARRAY, sides, Buffering::Double);
+    couple(&service, "killed", ARRAY, sides, ChannelMode::Double);
 }

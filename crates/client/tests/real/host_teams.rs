@@ -3,6 +3,7 @@
 //! Members are processes: exchanges of any length, and members that die or leave.
 
 use std::io::Read;
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,13 +13,24 @@ const NAME: &str = "PARIO_TEST_TEAM";
 
 /// A process that runs the test of this name as a member.
 pub(crate) fn member(test: &str, said: &str) -> Child {
-    Command::new(std::env::current_exe().unwrap())
+    start(&std::env::current_exe().unwrap(), test, said, |_| {})
+}
+
+/// A process that runs the test of this name, of a copy of this program, started in a way of its own.
+pub(crate) fn start(
+    program: &Path,
+    test: &str,
+    said: &str,
+    how: impl FnOnce(&mut Command),
+) -> Child {
+    let mut command = Command::new(program);
+    command
         .args([test, "--exact", "--nocapture", "--include-ignored"])
         .env(NAME, said)
         .stdout(Stdio::piped())
-        .stderr(Stdio::inherit())
-        .spawn()
-        .unwrap()
+        .stderr(Stdio::inherit());
+    how(&mut command);
+    command.spawn().unwrap()
 }
 
 /// What a member was told, if this process is one.

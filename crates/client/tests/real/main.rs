@@ -30,5 +30,6 @@ mod names;
 mod profile;
 mod service;
 mod sieving;
+mod subfiles;
 mod threads;
 mod write_through;

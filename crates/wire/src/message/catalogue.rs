@@ -321,6 +321,26 @@ record! {
         pub handle: HandleId,
     }
 
+    /// Asks what one subfile of a file is; the caller has the file open, and operates the service.
+    pub struct GetSubfile {
+        /// Which handle.
+        pub handle: HandleId,
+        /// Which subfile, from 0 on.
+        pub index: u64,
+    }
+
+    /// What a subfile is.
+    pub struct SubfileIs {
+        /// The layout it belongs to.
+        pub generation: u64,
+        /// Subfiles in all.
+        pub count: u64,
+        /// Its bytes in the file.
+        pub view: View,
+        /// Servers that hold it.
+        pub places: Vec<Place>,
+    }
+
     /// The layout of a file.
     pub struct LayoutAnswer {
         /// The file.

@@ -76,7 +76,7 @@ struct Link {
     partners: Vec<usize>,
     /// Bytes of this member's part.
     part_bytes: u64,
-    buffering: source::Buffering,
+    buffering: source::ChannelMode,
     /// Why nothing goes on.
     broken: Mutex<Option<Error>>,
 }

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  each program for itself    what its members say, compared: one side, one array, one kind of buffering
-//!  both, by name              whoever comes first waits, as long as its patience lasts
+//!  both, by name              the first to come waits, as long as its patience lasts
 //!  all members together       one gives and the other takes, the arrays are equal; then each plans
 //! ```
 //!
@@ -18,7 +18,7 @@ use plan::exchange::MemberShares;
 use wire::{DecodeError, Reader, describe, put_number};
 
 use super::Link;
-use super::source::Buffering;
+use super::source::ChannelMode;
 use crate::client::Client;
 use crate::collective::team::{TIMEOUT, Team};
 use crate::error::{Error, Result};
@@ -90,7 +90,7 @@ impl Role {
 #[derive(Debug, PartialEq)]
 struct Introduction {
     role: Role,
-    buffering: Buffering,
+    buffering: ChannelMode,
     array: ArrayType,
     part: View,
 }
@@ -115,8 +115,8 @@ impl Introduction {
             other => return Err(DecodeError::BadTag(other)),
         };
         let buffering = match r.number()? {
-            0 => Buffering::Blocking,
-            1 => Buffering::Double,
+            0 => ChannelMode::Blocking,
+            1 => ChannelMode::Double,
             other => return Err(DecodeError::BadTag(other)),
         };
         let array = r.text()?.parse().map_err(|_| DecodeError::BadText)?;
@@ -159,7 +159,7 @@ fn check_program(name: &str, said: &[Introduction]) -> Result<()> {
             return differs("array", first.array.to_string(), other.array.to_string());
         }
         if other.buffering != first.buffering {
-            let text = |b: Buffering| format!("{b:?}").to_lowercase();
+            let text = |b: ChannelMode| format!("{b:?}").to_lowercase();
             return differs("buffering", text(first.buffering), text(other.buffering));
         }
     }
@@ -201,7 +201,7 @@ pub(super) fn open(
     client: &Client,
     team: &Team,
     name: &str,
-    (role, buffering): (Role, Buffering),
+    (role, buffering): (Role, ChannelMode),
     mine: Result<ChannelArray>,
     options: &ChannelOptions,
 ) -> Result<Link> {

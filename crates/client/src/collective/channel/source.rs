@@ -23,12 +23,12 @@ use crate::collective::team::Team;
 use crate::error::{Error, Result};
 use crate::transport::jobs::Jobs;
 
-/// Turns that wait here with [`Buffering::Double`].
+/// Turns that wait here with [`ChannelMode::Double`].
 const BUFFERS: usize = 2;
 
 /// When a `put` returns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Buffering {
+pub enum ChannelMode {
     /// When the others have taken the turn; nothing is copied for it.
     #[default]
     Blocking,
@@ -38,7 +38,7 @@ pub enum Buffering {
 
 /// What the others have said last.
 #[derive(Clone, Copy, Debug, Default)]
-struct Heard {
+struct TargetState {
     ready: u64,
     taken: u64,
 }
@@ -48,7 +48,7 @@ struct Heard {
 struct Sender {
     link: Link,
     /// By partner.
-    heard: Mutex<Vec<Heard>>,
+    heard: Mutex<Vec<TargetState>>,
 }
 
 /// Buffers of turns.
@@ -84,7 +84,7 @@ impl fmt::Debug for ChannelSource {
 
 impl Sender {
     /// Takes what a partner says; what it has said last is kept.
-    fn hear(&self, heard: &mut Heard, partner: usize) -> Result<()> {
+    fn hear(&self, heard: &mut TargetState, partner: usize) -> Result<()> {
         let (kind, turn, message) = self.link.receive(partner)?;
         match kind {
             Kind::State => {
@@ -95,7 +95,7 @@ impl Sender {
                     Ok::<_, wire::DecodeError>(said)
                 })();
                 let (ready, taken) = said.map_err(|e| self.link.odd(e))?;
-                *heard = Heard { ready, taken };
+                *heard = TargetState { ready, taken };
                 Ok(())
             }
             Kind::Closed => Err(self.link.closed(format!(
@@ -106,7 +106,7 @@ impl Sender {
     }
 
     /// Why nothing can be sent to a partner: what it has said last, if that says more.
-    fn why_gone(&self, heard: &mut Heard, partner: usize, error: Error) -> Error {
+    fn why_gone(&self, heard: &mut TargetState, partner: usize, error: Error) -> Error {
         loop {
             match self.hear(heard, partner) {
                 Ok(()) => {}
@@ -221,11 +221,11 @@ impl ChannelSource {
         team: &Team,
         name: &str,
         mine: Result<ChannelArray>,
-        buffering: Buffering,
+        buffering: ChannelMode,
         options: &ChannelOptions,
     ) -> Result<ChannelSource> {
         let link = open(client, team, name, (Role::Gives, buffering), mine, options)?;
-        let heard = Mutex::new(vec![Heard::default(); link.partners.len()]);
+        let heard = Mutex::new(vec![TargetState::default(); link.partners.len()]);
         Ok(ChannelSource {
             sender: Arc::new(Sender { link, heard }),
             queue: Arc::default(),
@@ -258,9 +258,9 @@ impl ChannelSource {
         link.check_memory("from", from.len())?;
         let mut turns = self.turns.lock();
         let given = match link.buffering {
-            Buffering::Blocking => (self.sender.send(*turns, TurnBytes::Memory(from)))
+            ChannelMode::Blocking => (self.sender.send(*turns, TurnBytes::Memory(from)))
                 .and_then(|()| self.sender.wait_taken(*turns + 1)),
-            Buffering::Double => self.put_buffered(*turns, from),
+            ChannelMode::Double => self.put_buffered(*turns, from),
         };
         link.fail(given)?;
         *turns += 1;

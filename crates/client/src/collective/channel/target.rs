@@ -12,13 +12,13 @@ use parking_lot::Mutex;
 use wire::put_number;
 
 use super::opening::{ChannelArray, ChannelOptions, Role, open};
-use super::source::{Buffering, out_of_bounds};
+use super::source::{ChannelMode, out_of_bounds};
 use super::{Kind, Link};
 use crate::client::Client;
 use crate::collective::team::Team;
 use crate::error::Result;
 
-/// Turns that a target is ready for with [`Buffering::Double`].
+/// Turns that a target is ready for with [`ChannelMode::Double`].
 const AHEAD: u64 = 2;
 
 #[derive(Debug, Default)]
@@ -55,13 +55,13 @@ impl ChannelTarget {
         mine: Result<ChannelArray>,
         options: &ChannelOptions,
     ) -> Result<ChannelTarget> {
-        let side = (Role::Takes, Buffering::Blocking);
+        let side = (Role::Takes, ChannelMode::Blocking);
         let target = ChannelTarget {
             link: open(client, team, name, side, mine, options)?,
             progress: Mutex::default(),
             is_closed: false,
         };
-        if target.link.buffering == Buffering::Double {
+        if target.link.buffering == ChannelMode::Double {
             let mut progress = target.progress.lock();
             progress.ready = AHEAD;
             target.say(&progress);
@@ -80,7 +80,7 @@ impl ChannelTarget {
     }
 
     /// When a `put` of the other program returns.
-    pub fn buffering(&self) -> Buffering {
+    pub fn buffering(&self) -> ChannelMode {
         self.link.buffering
     }
 
@@ -152,7 +152,7 @@ impl ChannelTarget {
             return Ok(None);
         }
         progress.taken += 1;
-        if link.buffering == Buffering::Double {
+        if link.buffering == ChannelMode::Double {
             progress.ready = progress.taken + AHEAD;
         }
         self.say(progress);

@@ -265,6 +265,13 @@ fn add_layouts(list: &mut Samples) {
     list.pair("", by_views, laid_out);
     let handle = HandleId(1 << 33);
     list.pair("", GetState { handle }, two_pieces());
+    let subfile = SubfileIs {
+        generation: 3,
+        count: 200,
+        view: nested_view(),
+        places: vec![place(1 << 40, 7), place(3, 1)],
+    };
+    list.pair("", GetSubfile { handle, index: 150 }, subfile);
     for (word, view) in [("nested", nested_view()), ("irregular", irregular_view())] {
         let view = NamedView {
             text: "falls{…} als Sicht".into(),
