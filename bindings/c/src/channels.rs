@@ -43,22 +43,22 @@ impl Channel {
 }
 
 /// What a member says when it opens a side.
-struct Asked {
+struct SideRequest {
     name: String,
     buffering: ChannelMode,
     how: ChannelOptions,
     mine: client::Result<ChannelArray>,
 }
 
-impl Asked {
+impl SideRequest {
     /// What is wrong here is told to the other members, who would wait.
     fn new(
         name: Text,
         array: Text,
         part: Handle<ViewValue>,
         options: In<pario_channel_options>,
-    ) -> Asked {
-        let mut asked = Asked {
+    ) -> SideRequest {
+        let mut asked = SideRequest {
             name: String::new(),
             buffering: ChannelMode::Blocking,
             how: ChannelOptions::default(),
@@ -107,12 +107,12 @@ extern "C" fn pario_channel_source(
         channel.required("channel")?.set(Handle::NULL);
         let (connection, member) = (client.get()?, team.get()?);
         member.wait();
-        let Asked {
+        let SideRequest {
             name,
             buffering,
             how,
             mine,
-        } = Asked::new(name, array, part, options);
+        } = SideRequest::new(name, array, part, options);
         let (connection, team) = (&connection.0, &member.team);
         let side = ChannelSource::open(connection, team, &name, mine, buffering, &how)?;
         channel.set(Handle::enter(
@@ -138,7 +138,7 @@ extern "C" fn pario_channel_target(
         channel.required("channel")?.set(Handle::NULL);
         let (connection, member) = (client.get()?, team.get()?);
         member.wait();
-        let mut asked = Asked::new(name, array, part, options);
+        let mut asked = SideRequest::new(name, array, part, options);
         if asked.buffering != ChannelMode::Blocking {
             asked.mine = Err(client::Error::Argument {
                 name: "buffering",
@@ -146,7 +146,7 @@ extern "C" fn pario_channel_target(
             });
         }
         let (connection, team) = (&connection.0, &member.team);
-        let Asked {
+        let SideRequest {
             name, how, mine, ..
         } = asked;
         let side = ChannelTarget::open(connection, team, &name, mine, &how)?;

@@ -20,7 +20,7 @@ use parking_lot::{Condvar, Mutex};
 use serving::Running;
 use store::{
     Directory, Disk, DiskId, DiskSpec, DiskStore, LimitedDisk, MemoryStore, MissingDisk, Origin,
-    Pool, PoolOptions, Store, WatchedDisk, measure_speed,
+    Pool, PoolOptions, Store, WatchedDisk, direct_io, measure_speed,
 };
 use wire::ServerId;
 use wire::ask::AskError;
@@ -629,7 +629,8 @@ fn open_store(
             let mut disks = Vec::with_capacity(dirs.len());
             for dir in dirs {
                 let in_dir = |e| StartError::State(dir.clone(), e);
-                let directory = Directory::at(dir).map_err(in_dir)?;
+                let io = direct_io::kept(dir).map_err(in_dir)?;
+                let directory = Directory::at(dir).map_err(in_dir)?.with_io(io);
                 let watched = WatchedDisk::by(make(directory), Arc::clone(failed_syncs));
                 let mut disk: Arc<dyn Disk> = Arc::new(watched);
                 if let Some(rate) = options.disk_bytes_per_s {

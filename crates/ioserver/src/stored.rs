@@ -283,6 +283,16 @@ impl SubfileStore {
         (disks.len() as u64, failed as u64)
     }
 
+    /// How many disks are read and written past the page cache.
+    pub(crate) fn direct_disks(&self) -> u64 {
+        let Some(store) = &self.disk else {
+            return 0;
+        };
+        let disks = store.disks();
+        let direct = (0..disks.len()).filter(|&k| disks.disk(k).io() == store::FileIo::Direct);
+        direct.count() as u64
+    }
+
     /// Lets all disks take subfiles again.
     pub(crate) fn restore_disks(&self) {
         if let Some(disk) = &self.disk {

@@ -35,9 +35,19 @@ pub fn make_directory(path: &Path, mode: u32) -> io::Result<()> {
 /// Makes the name of a file or directory durable: syncs the directory it lies in.
 pub fn sync_name(path: &Path) -> io::Result<()> {
     match above(path) {
-        Some(above) => File::open(above)?.sync_all(),
+        Some(above) => match File::open(above)?.sync_all() {
+            // The file system knows no such thing; names are as durable as it makes them.
+            Err(e) if is_unknown(&e) => Ok(()),
+            synced => synced,
+        },
         None => Ok(()),
     }
+}
+
+fn is_unknown(error: &io::Error) -> bool {
+    use rustix::io::Errno;
+    let errno = Errno::from_io_error(error);
+    matches!(errno, Some(Errno::INVAL | Errno::OPNOTSUPP | Errno::NOSYS))
 }
 
 /// The directory that a path lies in; nothing for `/`.

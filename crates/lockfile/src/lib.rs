@@ -9,6 +9,9 @@
 //! - The kernel drops a record lock when *any* descriptor of the file is closed by the holder; the
 //!   file is opened here only, and only after the table has said that it is free.
 //!
+//! A file system without record locks (some parallel and network file systems) gets one in the directory for temporary files, which
+//! keeps processes of this host apart; those of other hosts are not kept apart there.
+//!
 //! Beside it, for the directories that are held: names that last ([`make_directory`]).
 #![forbid(unsafe_code)]
 
@@ -55,6 +58,16 @@ static HELD: Mutex<Option<HashMap<Key, u32>>> = Mutex::new(None);
 impl LockFile {
     /// Takes the lock of a file, which is created with mode 0600 if it is not there. Does not wait.
     pub fn acquire(path: &Path) -> Result<LockFile, LockError> {
+        LockFile::acquire_by(path, |file| {
+            fcntl_lock(file, FlockOperation::NonBlockingLockExclusive)
+        })
+    }
+
+    /// Takes it by what locks a file.
+    fn acquire_by(
+        path: &Path,
+        lock: impl Fn(&File) -> rustix::io::Result<()>,
+    ) -> Result<LockFile, LockError> {
         let failed = |e: io::Error| LockError::Io(path.to_owned(), e);
         let mut table = HELD.lock();
         let table = table.get_or_insert_default();
@@ -73,19 +86,28 @@ impl LockFile {
             .mode(0o600)
             .open(path)
             .map_err(failed)?;
-        match fcntl_lock(&file, FlockOperation::NonBlockingLockExclusive) {
-            Ok(()) => {}
-            Err(Errno::AGAIN | Errno::ACCESS) => return Err(LockError::Held(path.to_owned())),
-            Err(e) => return Err(failed(e.into())),
-        }
         let found = file.metadata().map_err(failed)?;
         let key = (found.dev(), found.ino());
-        table.insert(key, process);
-        Ok(LockFile {
-            key,
-            process,
-            file: Some(file),
-        })
+        let locked = match lock(&file) {
+            // There is no such thing here: a file of this host stands for it.
+            Err(Errno::NOLCK | Errno::OPNOTSUPP | Errno::NOSYS) => {
+                let beside = of_this_host(key).map_err(failed)?;
+                lock(&beside).map(|()| beside)
+            }
+            locked => locked.map(|()| file),
+        };
+        match locked {
+            Ok(file) => {
+                table.insert(key, process);
+                Ok(LockFile {
+                    key,
+                    process,
+                    file: Some(file),
+                })
+            }
+            Err(Errno::AGAIN | Errno::ACCESS) => Err(LockError::Held(path.to_owned())),
+            Err(e) => Err(failed(e.into())),
+        }
     }
 
     /// Whether the file of this name is the one that is locked: it may have been removed, and made
@@ -94,6 +116,20 @@ impl LockFile {
         path.metadata()
             .is_ok_and(|found| (found.dev(), found.ino()) == self.key)
     }
+}
+
+/// What stands on this host for a file that cannot be locked.
+fn of_this_host((device, inode): Key) -> io::Result<File> {
+    let user = rustix::process::geteuid().as_raw();
+    let name = format!("pario-lock-{user}-{device:x}-{inode:x}");
+    OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .mode(0o600)
+        .custom_flags(rustix::fs::OFlags::NOFOLLOW.bits().cast_signed())
+        .open(std::env::temp_dir().join(name))
 }
 
 impl Drop for LockFile {
@@ -151,6 +187,27 @@ mod tests {
         assert_eq!(try_it(), Some(3));
         drop(lock);
         assert_eq!(try_it(), Some(0));
+    }
+
+    #[test]
+    fn where_files_cannot_be_locked_processes_of_the_host_are_kept_apart() {
+        let path = path("three");
+        let cannot = |file: &File| {
+            // Those of the host lie elsewhere.
+            let found = file.metadata().unwrap();
+            match path.metadata().is_ok_and(|own| own.ino() == found.ino()) {
+                true => Err(Errno::NOLCK),
+                false => fcntl_lock(file, FlockOperation::NonBlockingLockExclusive),
+            }
+        };
+        let lock = LockFile::acquire_by(&path, cannot).unwrap();
+        assert!(lock.is_of(&path));
+        assert!(matches!(
+            LockFile::acquire_by(&path, cannot),
+            Err(LockError::Held(_))
+        ));
+        drop(lock);
+        drop(LockFile::acquire_by(&path, cannot).unwrap());
     }
 
     #[test]

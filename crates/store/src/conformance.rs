@@ -32,6 +32,11 @@ pub trait Harness {
 
     /// Lets go of everything in memory that can be had again.
     fn evict(&self) {}
+
+    /// Whether bytes that are punched or cut off give their space back; not every file system can.
+    fn frees(&self) -> bool {
+        true
+    }
 }
 
 /// One check.
@@ -284,13 +289,16 @@ fn punched_bytes_are_zero(harness: &mut dyn Harness) {
     let subfile = harness.store().open(identity(1).id).unwrap();
     let part = subfile.allocated().unwrap();
     assert!(
-        part < before * 3 / 4,
+        part < before * 3 / 4 || !harness.frees(),
         "{part} bytes of {before} after punching"
     );
     subfile.truncate(0).unwrap();
     subfile.sync().unwrap();
     let rest = subfile.allocated().unwrap();
-    assert!(rest < before / 20, "{rest} bytes of {before} left");
+    assert!(
+        rest < before / 20 || !harness.frees(),
+        "{rest} bytes of {before} left"
+    );
 }
 
 fn preallocation(harness: &mut dyn Harness) {

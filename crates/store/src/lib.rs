@@ -53,8 +53,9 @@ pub use blocks::BLOCK;
 pub use cache::CacheUsage;
 pub use disk::{
     Characteristics, Directory, Disk, DiskFile, DiskId, DiskOptions, DiskRequest, DiskSet,
-    DiskSpec, DiskStore, LimitedDisk, ListedSubfile, MissingDisk, Origin, QuarantinedFile,
-    Recovery, ScannedFile, Space, Standing, WatchedDisk, Watcher, measure_speed, rank, spread,
+    DiskSpec, DiskStore, FileIo, LimitedDisk, ListedSubfile, MissingDisk, Origin, QuarantinedFile,
+    Recovery, ScannedFile, Space, Standing, WatchedDisk, Watcher, direct_io, measure_speed, rank,
+    spread,
 };
 pub use error::{Advice, Error, Resource, Result};
 pub use identity::{Domain, Identity, MAX_LEN, NOTE_BYTES, SubfileId};

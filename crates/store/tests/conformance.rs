@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use harness::{KeptHarness, KeptTwinHarness, MemoryHarness, RealHarness, TwinHarness};
 use store::conformance::{CHECKS, Harness, identity, pattern, run};
-use store::{Grant, UNIT};
+use store::{Directory, FileIo, Grant, UNIT};
 
 #[track_caller]
 fn ran_all_but(ran: &[&str], left_out: &[&str]) {
@@ -59,6 +59,23 @@ fn disk_store_that_is_killed_and_adopted_conforms() {
 #[test]
 fn disk_store_on_real_files_conforms() {
     ran_all_but(&run(|| Box::new(RealHarness::new(64 << 20))), &[]);
+}
+
+/// Also where the file system punches no holes, reserves no space, tells no holes and syncs no names.
+#[test]
+fn disk_store_on_no_more_than_posix_conforms() {
+    let on_posix = || {
+        let mut harness = RealHarness::of(64 << 20, Directory::lacking_all);
+        harness.frees = false;
+        harness
+    };
+    ran_all_but(&run(|| Box::new(on_posix())), &[]);
+}
+
+#[test]
+fn disk_store_past_the_page_cache_conforms() {
+    let direct = |directory: Directory| directory.with_io(FileIo::Direct);
+    ran_all_but(&run(|| Box::new(RealHarness::of(64 << 20, direct))), &[]);
 }
 
 #[test]

@@ -12,6 +12,7 @@
 //! |---|---|
 //! | `service`, `server`, `programs`, `process`, `waiting` | services of real processes, what the kernel says about them, and waiting |
 //! | `worker`, `pounding`, `firing` | client processes, and what they are driven to do |
+//! | `mounted` | directories on file systems of other kinds |
 //! | `raw`, `relay` | a peer that speaks by hand, and a network that turns bits |
 //! | `plain_file`, `files`, `seed` | what the bytes must be |
 //! | `matrix`, `cases`, `covering`, `layouts`, `random_layout` | the matrix: few cases that meet everything |
@@ -29,6 +30,7 @@ pub mod files;
 pub mod firing;
 pub mod layouts;
 pub mod matrix;
+pub mod mounted;
 pub mod plain_file;
 pub mod pounding;
 pub mod process;

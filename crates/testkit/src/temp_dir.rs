@@ -14,9 +14,14 @@ pub struct TempDir(PathBuf);
 impl TempDir {
     /// Makes it.
     pub fn new() -> TempDir {
+        TempDir::inside(&std::env::temp_dir())
+    }
+
+    /// Makes it in another directory, such as one of another file system.
+    pub fn inside(place: &Path) -> TempDir {
         let number = MADE.fetch_add(1, Ordering::Relaxed);
         let name = format!("pario-t-{}-{number}", std::process::id());
-        let path = std::env::temp_dir().join(name);
+        let path = place.join(name);
         // What a process of the same number left behind is of no use.
         let _ = std::fs::remove_dir_all(&path);
         std::fs::create_dir_all(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()));

@@ -191,6 +191,7 @@ pub const IN_TESTS: &[(&str, &[&str])] = &[
     ("mpiio", &["system-tests"]),
     ("pario", &["ioserver", "metaserver", "pario"]),
     ("serving", &["certificates"]),
+    ("system-tests", &["store"]),
     ("identity", &["certificates"]),
     ("metaserver", &["certificates", "lossyfs"]),
 ];

@@ -2,11 +2,13 @@
 //! service for everybody on this host. Owns what is said about it; measuring is in `calibrate`.
 
 use std::fmt::Write;
+use std::path::{Path, PathBuf};
 use std::time::{Instant, SystemTime, UNIX_EPOCH};
 
 use clap::Args;
 use client::{Calibration, Client, FitIs, Parameter, Time};
 use serde_json::{Map, Value, json};
+use store::{FileIo, direct_io};
 
 use super::connection::{self, refused};
 use super::names::shown;
@@ -21,7 +23,8 @@ Examples:
   pario calibrate
   pario calibrate --if-stale
   pario calibrate --show
-  pario calibrate --local --json")]
+  pario calibrate --local --json
+  pario calibrate --disk /data/pario/io0    whether direct I/O pays there; kept for the next start")]
 pub(crate) struct Arguments {
     /// Only if nothing is kept for this host, or what is kept no longer predicts
     #[arg(long, conflicts_with_all = ["local", "show"])]
@@ -30,6 +33,10 @@ pub(crate) struct Arguments {
     /// Only copies in memory; no service is asked and nothing is kept
     #[arg(long)]
     local: bool,
+
+    /// Measure a directory of data files alone: through the page cache, and past it (O_DIRECT). What pays is kept in the directory
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["if_stale", "local", "show"])]
+    disk: Option<PathBuf>,
 
     /// Measure nothing; show what is kept for all hosts
     #[arg(long, conflicts_with = "local")]
@@ -42,6 +49,9 @@ pub(crate) struct Arguments {
 
 /// Calibrates, or shows what is kept.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    if let Some(dir) = &arguments.disk {
+        return disk(dir, arguments);
+    }
     if arguments.show {
         let client = connection::connect_to_existing()?;
         let kept = client.calibrations(None).map_err(refused)?;
@@ -104,6 +114,48 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         return output::print(&format!("{value:#}\n"));
     }
     output::print(&text(&measured, &pairs, client.as_ref(), seconds))
+}
+
+/// Bytes that a disk is measured with.
+const DISK_BYTES: usize = 64 << 20;
+
+/// Measures a directory both ways, and keeps in it which one pays.
+fn disk(dir: &Path, arguments: &Arguments) -> Result<(), Error> {
+    if !dir.is_dir() {
+        return Err(format!("{} is no directory; name one of --dir", dir.display()).into());
+    }
+    let failed = |e: std::io::Error| Error::from(format!("{}: {e}", dir.display()));
+    let begin = Instant::now();
+    let rates = direct_io::compare(dir, DISK_BYTES, &|| begin.elapsed()).map_err(failed)?;
+    let io = rates.pays();
+    direct_io::keep(dir, io).map_err(failed)?;
+    let pays = io == FileIo::Direct;
+    if arguments.json {
+        let facts = json!({
+            "disk": dir.display().to_string(),
+            "seconds": begin.elapsed().as_secs_f64(),
+            "buffered": { "write_bytes_per_s": rates.buffered_write, "read_bytes_per_s": rates.buffered_read },
+            "direct": { "write_bytes_per_s": rates.direct_write, "read_bytes_per_s": rates.direct_read },
+            "direct_pays": pays,
+        });
+        return output::print(&format!("{facts:#}\n"));
+    }
+    let rate = |bytes: u64| match bytes {
+        0 => "-".to_owned(),
+        bytes => format!("{} MB/s", bytes / 1_000_000),
+    };
+    let verdict = match (pays, rates.direct_write) {
+        (true, _) => "direct I/O pays: servers use it from their next start on",
+        (false, 0) => "the file system knows no direct I/O",
+        (false, _) => "direct I/O does not pay: servers go through the page cache",
+    };
+    output::print(&format!(
+        "                 written, durable    read\npage cache       {:>16}    {}\ndirect I/O       {:>16}    {}\n{verdict}\n",
+        rate(rates.buffered_write),
+        rate(rates.buffered_read),
+        rate(rates.direct_write),
+        rate(rates.direct_read),
+    ))
 }
 
 /// The service, unless only this machine is meant or nobody named one and none is there.

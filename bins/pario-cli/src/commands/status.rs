@@ -209,7 +209,7 @@ impl Status {
             }
         }
         for server in &self.servers {
-            for line in server.disk_lines() {
+            for line in server.disk_lines().into_iter().chain(server.direct_line()) {
                 let _ = writeln!(text, "{line}");
             }
         }
@@ -464,6 +464,16 @@ impl Server {
             format!("server {server}: disk {:016x} in {place} {what}", disk.id)
         };
         self.disks.iter().map(line).collect()
+    }
+
+    /// Disks that are used past the page cache, as `pario calibrate --disk` has found that it pays.
+    fn direct_line(&self) -> Option<String> {
+        let direct = self.counter("disks_direct").filter(|&n| n > 0)?;
+        let all = self.counter("disks").unwrap_or(direct);
+        let server = self.member.server.0;
+        Some(format!(
+            "server {server}: {direct} of {all} disks with direct I/O"
+        ))
     }
 
     fn to_json(&self) -> Value {

@@ -75,6 +75,7 @@ pub(crate) fn statistics(files: &Files, owner: &Owner) -> Vec<Counter> {
             counter("disks", disks),
             counter("disks_failed", failed),
             counter("disks_missing", missing),
+            counter("disks_direct", storage.stored.direct_disks()),
         ]);
     }
     list.extend(files.direct.statistics());

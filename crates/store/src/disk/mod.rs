@@ -3,6 +3,7 @@
 //! | module | owns |
 //! |---|---|
 //! | `device` | the system calls, as two traits; the real directory |
+//! | `direct_io` | the way past the page cache, and whether it pays |
 //! | `limited` | the same, no faster than it is told to be |
 //! | `twin` | the same in memory, with faults and power cuts |
 //! | `format` | bytes of headers and tables |
@@ -22,6 +23,7 @@
 
 mod ahead;
 mod device;
+pub mod direct_io;
 mod file;
 mod format;
 mod found;
@@ -42,7 +44,7 @@ pub mod twin;
 mod unstored;
 mod watched;
 
-pub use device::{Directory, Disk, DiskFile, Space};
+pub use device::{Directory, Disk, DiskFile, FileIo, Space};
 pub use file::Recovery;
 pub(crate) use format::crc32c;
 pub use found::{QuarantinedFile, Standing};

@@ -7,7 +7,7 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
-use super::device::{Disk, DiskFile, Space};
+use super::device::{Disk, DiskFile, FileIo, Space};
 
 /// What a data file is asked to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,6 +104,10 @@ impl<W: Watcher + 'static> Disk for WatchedDisk<W> {
 
     fn label(&self) -> String {
         self.disk.label()
+    }
+
+    fn io(&self) -> FileIo {
+        self.disk.io()
     }
 }
 

@@ -116,23 +116,35 @@ pub(crate) struct RealHarness {
     store: Option<DiskStore>,
     limit_bytes: u64,
     directory: Temporary,
+    /// What its directories are like.
+    kind: fn(Directory) -> Directory,
+    pub frees: bool,
 }
 
 impl RealHarness {
     pub(crate) fn new(limit_bytes: u64) -> Self {
+        RealHarness::of(limit_bytes, |directory| directory)
+    }
+
+    /// On directories of another kind.
+    pub(crate) fn of(limit_bytes: u64, kind: fn(Directory) -> Directory) -> Self {
         let directory = Temporary::new();
         let mut harness = RealHarness {
             store: None,
             limit_bytes,
             directory,
+            kind,
+            frees: true,
         };
         harness.start();
         harness
     }
 
     fn start(&mut self) {
-        let disks = ["a", "b"]
-            .map(|name| DiskSpec::new(Directory::new(self.directory.0.join(name)).unwrap()));
+        let disks = ["a", "b"].map(|name| {
+            let directory = Directory::new(self.directory.0.join(name)).unwrap();
+            DiskSpec::new((self.kind)(directory))
+        });
         let options = DiskOptions { open_files: 2 };
         let store = DiskStore::new(pool(self.limit_bytes), disks.into(), options);
         self.store = Some(store.unwrap());
@@ -147,6 +159,10 @@ impl Harness for RealHarness {
     fn restart(&mut self) {
         self.store = None;
         self.start();
+    }
+
+    fn frees(&self) -> bool {
+        self.frees
     }
 
     fn evict(&self) {

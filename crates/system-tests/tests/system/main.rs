@@ -3,6 +3,7 @@
 //! What is needed to start services and to kill parts of them is in the library of this crate.
 
 mod cuts;
+mod file_systems;
 mod flipped;
 mod holes;
 mod irregular;
