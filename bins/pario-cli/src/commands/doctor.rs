@@ -1,5 +1,5 @@
 //! `pario doctor`: does everything that a service has fit together? Owns the list of findings, each
-//! with what to do; changes nothing.
+//! with what to do; changes nothing. Rebuilding files is `rebuild`'s.
 //!
 //! The catalogue checks itself; here it is compared with what the servers say they have. Both may
 //! change meanwhile, so what looks wrong is looked at twice before it is reported.
@@ -22,7 +22,7 @@ use serde_json::{Value, json};
 use wire::url::Endpoint;
 
 use super::output::counted;
-use super::{Error, ReportedFailure, output};
+use super::{Error, ReportedFailure, output, rebuild};
 use crate::service::contact;
 use crate::service::state::State;
 use crate::service::target::Target;
@@ -48,7 +48,8 @@ Kinds of findings:
 
 Examples:
   pario doctor
-  pario doctor --scrub --json")]
+  pario doctor --scrub --json
+  pario doctor --rebuild --from old/io-0 --from old/io-1    files of a service whose catalogue is lost")]
 pub(crate) struct Arguments {
     /// Read everything and compare it with its checksums
     #[arg(long)]
@@ -58,9 +59,18 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 
+    /// Rebuild the files of a service whose catalogue is lost, out of the directories of its I/O servers, in the service that
+    /// PARIO_URL names
+    #[arg(long, requires = "from", conflicts_with_all = ["scrub", "dir"])]
+    rebuild: bool,
+
+    /// With --rebuild: the directories of one old I/O server, with commas between them; once for each server
+    #[arg(long, value_name = "DIRS", requires = "rebuild")]
+    pub(super) from: Vec<String>,
+
     /// Print JSON instead of text
     #[arg(long)]
-    json: bool,
+    pub(super) json: bool,
 }
 
 /// Something that is not as it should be.
@@ -73,6 +83,9 @@ struct Ailment {
 
 /// Examines a service.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    if arguments.rebuild {
+        return rebuild::run(arguments);
+    }
     let target = Target::find(arguments.dir.as_deref())?;
     let client = contact::connect(&target)?;
     let mut examination = Examination {

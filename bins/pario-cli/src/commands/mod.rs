@@ -34,6 +34,7 @@ pub(crate) mod prepare;
 pub(crate) mod profile;
 pub(crate) mod put;
 pub(crate) mod rebalance;
+mod rebuild;
 pub(crate) mod relayout;
 pub(crate) mod rm;
 pub(crate) mod run;

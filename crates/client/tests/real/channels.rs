@@ -150,6 +150,36 @@ fn long_and_empty_parts_arrive() {
     }
 }
 
+#[test]
+fn of_bytes_that_several_give_the_lowest_rank_counts_and_others_stay() {
+    let service = Service::start(0);
+    let giving = Team::threads(3);
+    let range = |start: u64, len: u64| {
+        let set = falls::FallsSet::segment(start, len).unwrap();
+        let view = View::new(FileOffset(0), 64, set).unwrap();
+        ChannelArray::new(ARRAY.parse().unwrap(), view).unwrap()
+    };
+    std::thread::scope(|scope| {
+        for team in &giving {
+            let client = service.connect();
+            // Ranks 1 and 2 both give 30..40; nobody gives 50..64.
+            let mine = range([0, 20, 30][team.rank()], 20);
+            scope.spawn(move || {
+                let channel = source(&client, team, "common", mine, ChannelMode::Double).unwrap();
+                put(&channel, &[team.rank() as u8 + 1; 20]).unwrap();
+                channel.close().unwrap();
+            });
+        }
+        let client = service.connect();
+        let channel = target(&client, &Team::alone(), "common", whole()).unwrap();
+        let mut got = [99; 64];
+        assert_eq!(get(&channel, &mut got).unwrap(), Some(0));
+        let wanted = [vec![1; 20], vec![2; 20], vec![3; 10], vec![99; 14]].concat();
+        assert_eq!(got[..], wanted[..]);
+        assert_eq!(get(&channel, &mut got).unwrap(), None);
+    });
+}
+
 /// A member for each of two programs of one.
 fn pair(
     service: &Service,
