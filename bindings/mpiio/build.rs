@@ -39,6 +39,8 @@ fn type_of(kind: &str, is_large: bool) -> &'static str {
         "file" => "Word",
         "status" => "StatusOut",
         "function" | "handler" | "pointer" => "Word",
+        "*count" if is_large => "Out<i64>",
+        "*count" => "Out<c_int>",
         "*int" => "Out<c_int>",
         "*offset" => "Out<i64>",
         "*text" => "Out<c_char>",
@@ -96,6 +98,7 @@ fn entries(table: &str) -> String {
                 .filter(|(n, _)| !(how == "file" && *n == "fh"))
                 .map(|(n, kind)| match *kind {
                     "count" => format!("i64::from({n})"),
+                    "*count" => format!("crate::ffi::CountOut::from({n})"),
                     "comm" | "type" | "info" | "request" => format!("crate::host::trimmed({n})"),
                     _ => (*n).to_string(),
                 })
@@ -121,7 +124,7 @@ fn entries(table: &str) -> String {
                      None => crate::entry::of_handle(fh, \"MPI_{full}\", |host| host.files.{full}.map(|f| unsafe {{ f({plain}) }}){instead}),\n}}"
                 )
             } else {
-                let form = if words.last() == Some(&"large") {
+                let form = if how != "packs" && words.last() == Some(&"large") {
                     format!("{is_large}, ")
                 } else {
                     String::new()
@@ -132,6 +135,9 @@ fn entries(table: &str) -> String {
             let shortcut = match how {
                 "ends" => format!(
                     "if let Some(f) = crate::requests::while_none_pending().and_then(|files| files.{full}) {{\n        return unsafe {{ f({plain}) }};\n    }}\n    "
+                ),
+                "packs" => format!(
+                    "if let Some(f) = crate::free::while_left_to_host().and_then(|files| files.{full}) {{\n        return unsafe {{ f({plain}) }};\n    }}\n    "
                 ),
                 _ => String::new(),
             };

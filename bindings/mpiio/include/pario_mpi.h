@@ -17,7 +17,8 @@ extern "C" {
  * A part is described by a datatype whose extent is the whole array, as MPI_Type_create_darray and
  * MPI_Type_create_subarray make it, or any other that could be the filetype of a view. In memory parts are packed, in the
  * order of the array. Elements that several processes hold come from the lowest rank; elements that nobody holds
- * keep their value. All processes of comm call; the answer is MPI_SUCCESS or an error class.
+ * keep their value. All processes of comm call; the answer is MPI_SUCCESS or an error class, and after an error the
+ * bytes of the target are not defined.
  *
  * pario_redistribute works in place: buf holds the source part before and the target part after, and has room for the
  * longer one.
@@ -32,6 +33,12 @@ int pario_redistribute_to(const void *from, MPI_Datatype source, void *to, MPI_D
  */
 int pario_alloc(size_t bytes, void **memory);
 int pario_free(void *memory);
+
+/* With PARIO_MPI_PACK=on in the environment MPI_Pack and MPI_Unpack of datatypes that the program made run on the kernels of
+ * Pario, with the bytes and positions of the MPI library. How many calls of this process did so far; the MPI library does all
+ * others: predefined and solid types, types that do not ascend, the first call with a type, and whatever it has to refuse.
+ */
+long long pario_pack_count(void);
 
 /* A process's place in a grid of processes; row and column -1 if it is not in the grid. */
 struct pario_grid {

@@ -4,7 +4,7 @@
 //! MPI demands of its caller (pointers are valid for what the call is to read or write there) is the
 //! ground of every unsafe block here; nothing else is assumed.
 
-use std::ffi::{CStr, c_char, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 
 use crate::host;
 
@@ -57,6 +57,58 @@ impl<T: Copy> Out<T> {
     pub(crate) fn get(self) -> T {
         // SAFETY: the caller of MPI gives a place for one value, which a call of the host has filled.
         unsafe { self.0.read_unaligned() }
+    }
+}
+
+/// A count that goes in and out, in the width of the call.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum CountOut {
+    Small(Out<c_int>),
+    Large(Out<i64>),
+}
+
+impl From<Out<c_int>> for CountOut {
+    fn from(place: Out<c_int>) -> CountOut {
+        CountOut::Small(place)
+    }
+}
+
+impl From<Out<i64>> for CountOut {
+    fn from(place: Out<i64>) -> CountOut {
+        CountOut::Large(place)
+    }
+}
+
+impl CountOut {
+    /// What is there; nothing if there is no place.
+    pub(crate) fn get(self) -> Option<i64> {
+        match self {
+            CountOut::Small(place) => (!place.0.is_null()).then(|| i64::from(place.get())),
+            CountOut::Large(place) => (!place.0.is_null()).then(|| place.get()),
+        }
+    }
+
+    /// Has a function that counts in `int` go on from here, where the count fits one.
+    pub(crate) fn through_small(
+        self,
+        run: impl FnOnce(Out<c_int>) -> Option<c_int>,
+    ) -> Option<c_int> {
+        let mut count = c_int::try_from(self.get()?).ok()?;
+        let code = run(Out(&raw mut count))?;
+        self.set(i64::from(count));
+        Some(code)
+    }
+
+    /// Stores a count; whether it fits.
+    pub(crate) fn set(self, count: i64) -> bool {
+        match self {
+            CountOut::Small(place) => match c_int::try_from(count) {
+                Ok(count) => place.set(count),
+                Err(_) => return false,
+            },
+            CountOut::Large(place) => place.set(count),
+        }
+        true
     }
 }
 

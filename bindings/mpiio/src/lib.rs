@@ -15,7 +15,7 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `entries`, `entry`, `ffi`, `verbs`, `free` | from an entry point to the function that does it |
+//! | `entries`, `entry`, `ffi`, `verbs`, `free` | from an entry point to the function that does it, `MPI_Pack` among them |
 //! | `host`, `abi` | the MPI of the process, and what differs between libraries |
 //! | `table`, `open_file`, `view`, `datarep` | handles of ours, and what MPI keeps with them |
 //! | `operation`, `memory`, `datatype` | one access, its memory, and views that do not ascend |

@@ -237,7 +237,7 @@ struct Connection {
 static CLIENTS: Mutex<Vec<Connection>> = Mutex::new(Vec::new());
 
 /// Tells the program's user what `PARIO_LOG` asks for; by default what is out of order in this library alone.
-fn listen() {
+pub(crate) fn listen() {
     static LISTENS: std::sync::Once = std::sync::Once::new();
     LISTENS.call_once(|| logging::listen("pario=warn"));
 }

@@ -14,12 +14,23 @@ pub(crate) struct Effort {
     pub(crate) turns: usize,
     /// Shortest turn, in nanoseconds.
     pub(crate) turn_ns: f64,
+    /// A contestant that has had so many nanoseconds, and one turn, takes no further ones.
+    pub(crate) most_ns: f64,
 }
 
 impl Effort {
     /// So many turns of at least so many nanoseconds.
     pub(crate) fn new(turns: usize, turn_ns: f64) -> Effort {
-        Effort { turns, turn_ns }
+        Effort {
+            turns,
+            turn_ns,
+            most_ns: f64::INFINITY,
+        }
+    }
+
+    /// With an end for contestants that are slow: they have fewer turns than the others.
+    pub(crate) fn at_most(self, most_ns: f64) -> Effort {
+        Effort { most_ns, ..self }
     }
 }
 
@@ -79,19 +90,28 @@ pub(crate) fn contest(
     let first = passes.div_ceil(4);
     let mut times: Vec<Option<Vec<f64>>> = Vec::new();
     let mut settles: Vec<bool> = Vec::new();
+    let mut spent: Vec<f64> = Vec::new();
     for contestant in contestants.iter_mut() {
         let ns = contestant.turn(first);
         times.push(ns.map(|_| Vec::new()));
-        settles.push(ns.is_some_and(|ns| ns / (first as f64) < SLOW_PASS_NS));
+        let slow = SLOW_PASS_NS.min(effort.most_ns);
+        settles.push(ns.is_some_and(|ns| ns / (first as f64) < slow));
+        spent.push(ns.unwrap_or(0.0));
     }
     for _ in 0..effort.turns.max(7) {
         for (index, contestant) in contestants.iter_mut().enumerate() {
             let Some(list) = &mut times[index] else {
                 continue;
             };
+            if spent[index] > effort.most_ns && !list.is_empty() {
+                continue;
+            }
             let settled = !settles[index] || contestant.turn(1).is_some();
             match contestant.turn(passes) {
-                Some(ns) if settled => list.push(ns / passes as f64),
+                Some(ns) if settled => {
+                    spent[index] += ns;
+                    list.push(ns / passes as f64);
+                }
                 _ => times[index] = None,
             }
         }

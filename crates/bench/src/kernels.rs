@@ -1,5 +1,9 @@
 //! `pario bench kernels`: copies in memory against memcpy, a plain loop nest, numpy and the
 //! pack routines of MPI, case by case (`cases`), then the redistributions (`redistribute`).
+//!
+//! `on-openmpi` and `on-mpich` are the pack routines as Pario takes them over with `PARIO_MPI_PACK=on`, and `gain-..` is how many
+//! times as fast as the MPI's own they are: the same call of the same program. With `--quick` the slowest contestants have fewer
+//! turns, and most cases in memory are left out.
 
 use std::time::Instant;
 
@@ -12,7 +16,7 @@ use kernels::{
 
 use super::cases::{self, Case};
 use super::contest::{Contestant, Effort, Job, contest, ratios};
-use super::yardsticks::{self, Yardstick};
+use super::yardsticks::{self, PackedBy, Yardstick};
 use super::{Row, Sheet, goals, redistribute};
 
 /// Arguments of `pario bench kernels`.
@@ -23,8 +27,21 @@ pub(crate) struct Arguments {
     first_pass: Option<String>,
 }
 
-/// One in so many cases is measured when it is to be quick.
-pub(crate) const QUICKLY: usize = 8;
+/// One in so many cases is measured when it is to be quick, of those in memory one in so many: they move 48 MiB in spans of up
+/// to 240, which take seconds to prepare.
+const QUICKLY: usize = 8;
+const QUICKLY_IN_MEMORY: usize = 40;
+/// What a contestant has for a case then, in nanoseconds.
+const QUICK_NS: f64 = 1.5e8;
+
+/// The pack of an MPI library, the same call with `PARIO_MPI_PACK=on`, and how many times as fast that is.
+const PACKS_TAKEN: [(&str, &str, &str); 2] = [
+    ("pack-openmpi", "on-openmpi", "gain-openmpi"),
+    ("pack-mpich", "on-mpich", "gain-mpich"),
+];
+
+/// Jobs of so many bytes miss the caches.
+const IN_MEMORY: u64 = 8 << 20;
 
 /// Runs the benchmark; no report if only a first pass was asked for. Quickly there is no fresh process per case.
 pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error> {
@@ -37,15 +54,22 @@ pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error>
         return Ok(());
     }
     let effort = match sheet.is_quick() {
-        true => Effort::new(7, 2e5),
+        true => Effort::new(7, 2e5).at_most(QUICK_NS),
         false => Effort::new(11, 1e6),
     };
     sheet.begin("kernels", "GB/s", format!("best of {}", effort.turns));
     let mut cases = cases::all();
     cases.retain(|case| sheet.wants(&case.name));
+    if sheet.step(QUICKLY) > 1 {
+        let (memory, cache): (Vec<Case>, Vec<Case>) = cases
+            .into_iter()
+            .partition(|case| case.bytes() >= IN_MEMORY);
+        cases = cache.into_iter().step_by(QUICKLY).collect();
+        cases.extend(memory.into_iter().step_by(QUICKLY_IN_MEMORY));
+    }
     if !cases.is_empty() {
         let mut yardsticks = Yardsticks::start();
-        for case in cases.iter().step_by(sheet.step(QUICKLY)) {
+        for case in &cases {
             let mut row = measure(case, effort, &mut yardsticks)?;
             if !sheet.is_quick() {
                 row.first = super::first_pass(&["kernels", "--first-pass", &case.name]);
@@ -65,15 +89,18 @@ struct Yardsticks {
 
 impl Yardsticks {
     fn start() -> Yardsticks {
+        use PackedBy::{Host, Pario};
         let packs = [
-            ("pack-openmpi", "mpicc.openmpi"),
-            ("pack-mpich", "mpicc.mpich"),
+            ("pack-openmpi", "mpicc.openmpi", Host),
+            ("pack-mpich", "mpicc.mpich", Host),
+            ("on-openmpi", "mpicc.openmpi", Pario),
+            ("on-mpich", "mpicc.mpich", Pario),
         ];
         Yardsticks {
             numpy: yardsticks::numpy(),
             packs: packs
                 .into_iter()
-                .filter_map(|(name, compiler)| yardsticks::pack(name, compiler))
+                .filter_map(|(name, compiler, by)| yardsticks::pack(name, compiler, by))
                 .collect(),
         }
     }
@@ -197,9 +224,14 @@ fn measure(case: &Case, effort: Effort, yardsticks: &mut Yardsticks) -> Result<R
     let outcomes = contest(effort, &mut contestants);
     let own = outcomes[0].ok_or("no time measured")?;
     let row = Row::rate(&case.name, case.bytes(), own);
-    Ok(row
-        .ratios(ratios(names, &outcomes))
-        .column("bytes", case.bytes()))
+    let mut ratios = ratios(names, &outcomes);
+    let of = |name| ratios.iter().find(|ratio| ratio.0 == name);
+    let gains: Vec<_> = PACKS_TAKEN
+        .into_iter()
+        .filter_map(|(host, taken, gain)| Some((gain, of(host)?.1 / of(taken)?.1)))
+        .collect();
+    ratios.extend(gains);
+    Ok(row.ratios(ratios).column("bytes", case.bytes()))
 }
 
 /// What is measured must be right: the copy is compared with the plain nest's.

@@ -27,6 +27,7 @@ use super::{Row, Sheet, redistribution, rounded};
 const EFFORT: Effort = Effort {
     turns: 11,
     turn_ns: 2e5,
+    most_ns: f64::INFINITY,
 };
 
 /// Measures a job and its yardstick, in microseconds per pass divided by `parts`; the columns

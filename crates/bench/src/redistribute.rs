@@ -116,9 +116,12 @@ impl Point {
     }
 }
 
+/// One in so many points is measured when it is to be quick.
+const QUICKLY: usize = 16;
+
 /// Runs the points that are wanted.
 pub(crate) fn run(effort: Effort, sheet: &mut Sheet) -> Result<(), Error> {
-    let step = sheet.step(super::kernels::QUICKLY);
+    let step = sheet.step(QUICKLY);
     for point in points(1 << 20).into_iter().step_by(step) {
         if sheet.wants(&point.name) {
             let row = match point.kind {

@@ -10,6 +10,7 @@ use std::process::{Command, Stdio};
 use std::{env, fs};
 
 use console::driven::DrivenProcess;
+use console::preload;
 
 use super::contest::Contestant;
 
@@ -79,10 +80,24 @@ pub(crate) fn numpy_running(script: &str) -> Option<Yardstick> {
     Yardstick::start("numpy", command)
 }
 
-/// Pack and unpack of one MPI library, compiled on first use.
-pub(crate) fn pack(name: &'static str, compiler: &str) -> Option<Yardstick> {
+/// Who packs in an MPI program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum PackedBy {
+    /// The MPI library.
+    Host,
+    /// Pario, in its place: the library is loaded before it, with `PARIO_MPI_PACK=on`.
+    Pario,
+}
+
+/// Pack and unpack of one MPI library, or by its functions as Pario takes them over, compiled on first use.
+pub(crate) fn pack(name: &'static str, compiler: &str, by: PackedBy) -> Option<Yardstick> {
+    let library = preload::library();
+    if by == PackedBy::Pario && library.is_none() {
+        eprintln!("yardstick {name} is absent: libpario_mpiio.so is not beside the program");
+        return None;
+    }
     let source = Source {
-        name,
+        name: compiler,
         text: include_str!("../yardsticks/pack.c"),
         options: &[],
     };
@@ -97,6 +112,11 @@ pub(crate) fn pack(name: &'static str, compiler: &str) -> Option<Yardstick> {
     command
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1");
+    if let (PackedBy::Pario, Some(library)) = (by, library) {
+        command
+            .env("LD_PRELOAD", library)
+            .env("PARIO_MPI_PACK", "on");
+    }
     Yardstick::start(name, command)
 }
 

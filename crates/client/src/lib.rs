@@ -63,7 +63,9 @@ pub use collective::exchange::joint::JointTeam;
 pub use collective::exchange::mesh::Message;
 pub use collective::exchange::reduce::{Number, Reduction};
 pub use collective::redistribute::Redistribution;
-pub use collective::redistributions::{PartMemory, Parts, Redistributions, SourcePlace};
+pub use collective::redistributions::{
+    GivesMemory, PartMemory, Parts, Redistributions, SourcePlace,
+};
 pub use collective::strategy::{Choice, Collective, Reason, Strategy};
 pub use collective::team::{Drive, Exchange, Team};
 pub use error::{Error, Failure, Result};

@@ -2,8 +2,8 @@
 //! source by the bytes its view shows and finds its target as its other view shows it.
 
 use client::{
-    CommonBytes, Layout, PartMemory, Parts, Redistribution, Redistributions, SharedBytes,
-    SharedBytesMut, SourcePlace, Team, View,
+    CommonBytes, GivesMemory, Layout, PartMemory, Parts, Redistribution, Redistributions,
+    SharedBytes, SharedBytesMut, SourcePlace, Team, View,
 };
 use layout::{ArrayType, FileOffset};
 
@@ -170,6 +170,17 @@ fn overlapping(teams: &[Team]) {
     });
 }
 
+/// Memory that is all for every plan.
+struct PlainMemory<'a>(&'a [u8], &'a mut [u8]);
+
+impl GivesMemory for PlainMemory<'_> {
+    fn memory(&mut self, plan: &Redistribution) -> PartMemory<'_> {
+        assert_eq!(plan.source_bytes(), self.0.len() as u64);
+        let to = SharedBytesMut::from_slice(self.1);
+        PartMemory::Between(SharedBytes::from_slice(self.0), to)
+    }
+}
+
 /// Plans are kept by a member's own parts, which may be the same where those of others are not.
 #[test]
 fn kept_plans_are_used_only_where_all_members_mean_the_same() {
@@ -207,16 +218,14 @@ fn kept_plans_are_used_only_where_all_members_mean_the_same() {
                                 text: "is wrong".into(),
                             };
                             let place = SourcePlace::Apart(mine.as_ptr());
-                            let done = plans.run(Err(wrong.clone()), place, |_| unreachable!());
+                            let mut memory = PlainMemory(&mine, &mut new);
+                            let done = plans.run(Err(wrong.clone()), place, &mut memory);
                             assert_eq!(done, Err(wrong));
                             continue;
                         }
-                        let done =
-                            plans.run(Ok(parts), SourcePlace::Apart(mine.as_ptr()), |plan| {
-                                assert_eq!(plan.source_bytes(), 2048);
-                                let from = SharedBytes::from_slice(&mine);
-                                PartMemory::Between(from, SharedBytesMut::from_slice(&mut new))
-                            });
+                        let place = SourcePlace::Apart(mine.as_ptr());
+                        let mut memory = PlainMemory(&mine, &mut new);
+                        let done = plans.run(Ok(parts), place, &mut memory);
                         match round {
                             7 => assert!(done.expect_err("rank 1").to_string().contains("here")),
                             _ => {

@@ -21,10 +21,11 @@ mod named;
 
 use std::collections::HashMap;
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use client::Places;
-use layout::mpi::{Constructor, Datatype};
+use client::{Places, View};
+use layout::mpi::{Constructor, Datatype, FileView};
 use parking_lot::Mutex;
 
 use crate::entry::Outcome;
@@ -53,6 +54,21 @@ pub(crate) struct Type {
     is_solid: bool,
     /// Places of the count that was asked for last.
     places: Mutex<Option<(u64, ElementPlaces)>>,
+    /// What it shows of an array, once that was asked for, and how long the array is.
+    part: OnceLock<(View, u64)>,
+    /// How the host packs it, as far as that was seen.
+    packs: AtomicU8,
+}
+
+/// How the host packs a type.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HostPacks {
+    /// Not seen yet.
+    Unseen = 0,
+    /// To its bytes, one after the other.
+    Plainly,
+    /// In a way of its own.
+    Otherwise,
 }
 
 /// Where elements of a type lie in memory.
@@ -89,7 +105,39 @@ impl Type {
             is_predefined,
             parts,
             places: Mutex::new(None),
+            part: OnceLock::new(),
+            packs: AtomicU8::new(HostPacks::Unseen as u8),
         }
+    }
+
+    /// It as a part of an array: the bytes that it shows, and how long the array is.
+    pub(crate) fn part(&self) -> Outcome<(View, u64)> {
+        if let Some(known) = self.part.get() {
+            return Ok(known.clone());
+        }
+        let byte = Datatype::basic(1)?;
+        let view = FileView::new(0, &byte, &self.native)?.to_periodic()?;
+        let extent = self.native.extent().max(0).unsigned_abs();
+        let part = (View::from(view), extent);
+        Ok(self.part.get_or_init(|| part).clone())
+    }
+
+    /// Whether copies of it are one run of bytes.
+    pub(crate) fn is_solid(&self) -> bool {
+        self.is_solid
+    }
+
+    /// How the host packs it.
+    pub(crate) fn host_packs(&self) -> HostPacks {
+        let seen = self.packs.load(Ordering::Relaxed);
+        let all = [HostPacks::Plainly, HostPacks::Otherwise];
+        let found = all.into_iter().find(|packs| *packs as u8 == seen);
+        found.unwrap_or(HostPacks::Unseen)
+    }
+
+    /// The host was seen to pack it.
+    pub(crate) fn saw_host_pack(&self, packs: HostPacks) {
+        self.packs.store(packs as u8, Ordering::Relaxed);
     }
 
     /// A predefined type of one element.
@@ -307,6 +355,18 @@ pub(crate) fn lent(host: &Host, handle: Word) -> Outcome<LentType> {
 /// The datatype behind a handle.
 pub(crate) fn of(host: &Host, handle: Word) -> Outcome<Arc<Type>> {
     of_depth(host, handle, 0)
+}
+
+/// A datatype that the program made, for calls that name the same one again and again; nothing for predefined ones.
+pub(crate) fn made_again(host: &Host, handle: Word) -> Outcome<Option<Arc<Type>>> {
+    if handle == host.abi.datatype_null || named::known(handle).is_some() {
+        return Ok(None);
+    }
+    if let Some(kept) = kept::find_again(host, handle)? {
+        return Ok(Some(kept));
+    }
+    let read = of_depth(host, handle, 0)?;
+    Ok((!read.is_predefined).then_some(read))
 }
 
 fn of_depth(host: &Host, handle: Word, depth: u32) -> Outcome<Arc<Type>> {

@@ -8,6 +8,7 @@ mod create_errhandler;
 mod delete;
 mod error_string;
 mod open;
+mod pack;
 mod register_datarep;
 
 pub(crate) use close::*;
@@ -16,4 +17,5 @@ pub(crate) use create_errhandler::*;
 pub(crate) use delete::*;
 pub(crate) use error_string::*;
 pub(crate) use open::*;
+pub(crate) use pack::*;
 pub(crate) use register_datarep::*;

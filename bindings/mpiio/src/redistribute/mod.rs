@@ -14,9 +14,9 @@ mod exchange;
 use std::ffi::{c_int, c_void};
 
 use client::{
-    PartMemory, Parts, Places, Redistribution, SharedBytes, SharedBytesMut, SourcePlace, View,
+    GivesMemory, PartMemory, Parts, Places, Redistribution, SharedBytes, SharedBytesMut,
+    SourcePlace, View,
 };
-use layout::mpi::{Datatype, FileView};
 use parking_lot::Mutex;
 
 use block_cyclic::{Dimension, LocalPart, Submatrix};
@@ -40,20 +40,16 @@ fn answer(function: impl FnOnce(&'static Host) -> Outcome) -> c_int {
 
 /// A datatype as a part of an array: the bytes it shows, and how long the array is.
 fn part_of(host: &Host, handle: Word) -> Outcome<(View, u64)> {
-    let datatype = datatype::of(host, handle)?;
-    let byte = Datatype::basic(1)?;
-    let view = FileView::new(0, &byte, &datatype.native)?.to_periodic()?;
-    let extent = datatype.native.extent().max(0).unsigned_abs();
-    Ok((View::from(view), extent))
+    datatype::of(host, handle)?.part()
 }
 
 /// Runs together, with a plan that is made if there is none yet.
-fn redistribute<'m>(
+fn redistribute(
     host: &'static Host,
     comm: Word,
     mine: Outcome<((View, u64), (View, u64))>,
     source: SourcePlace,
-    memory: impl FnOnce(&Redistribution) -> PartMemory<'m>,
+    mut memory: ProgramMemory,
 ) -> Outcome {
     let plans = exchange::plans(host, comm)?;
     let parts = match &mine {
@@ -69,9 +65,33 @@ fn redistribute<'m>(
             server: None,
         }),
     };
-    let done = plans.run(parts, source, memory);
+    let done = plans.run(parts, source, &mut memory);
     mine?;
     Ok(done?)
+}
+
+/// Memory of the program: where parts begin, and the most that is there.
+struct ProgramMemory {
+    /// Nothing where the source is in the same memory as the target.
+    from: Option<(Address, u64)>,
+    to: (Address, u64),
+}
+
+/// As much as the datatype of a part describes.
+const AS_DESCRIBED: u64 = u64::MAX;
+
+impl GivesMemory for ProgramMemory {
+    fn memory(&mut self, plan: &Redistribution) -> PartMemory<'_> {
+        let (source, target) = (plan.source_bytes(), plan.target_bytes());
+        let (to, room) = self.to;
+        match self.from {
+            Some((from, most)) => PartMemory::Between(
+                shared(from, source.min(most)),
+                shared_mut(to, target.min(room)),
+            ),
+            None => PartMemory::InPlace(shared_mut(to, source.max(target).min(room))),
+        }
+    }
 }
 
 /// Memory of the program, from where a part begins.
@@ -97,9 +117,9 @@ extern "C" fn pario_redistribute(buf: Address, source: Word, target: Word, comm:
             host::trimmed(comm),
             mine,
             SourcePlace::AsTarget,
-            |plan| {
-                let len = plan.source_bytes().max(plan.target_bytes());
-                PartMemory::InPlace(shared_mut(buf, len))
+            ProgramMemory {
+                from: None,
+                to: (buf, AS_DESCRIBED),
             },
         )
     })
@@ -118,10 +138,11 @@ extern "C" fn pario_redistribute_to(
         let mine = part_of(host, host::trimmed(source))
             .and_then(|source| Ok((source, part_of(host, host::trimmed(target))?)));
         let source = SourcePlace::Apart(from.0.cast_const().cast());
-        redistribute(host, host::trimmed(comm), mine, source, |plan| {
-            let from = shared(from, plan.source_bytes());
-            PartMemory::Between(from, shared_mut(to, plan.target_bytes()))
-        })
+        let memory = ProgramMemory {
+            from: Some((from, AS_DESCRIBED)),
+            to: (to, AS_DESCRIBED),
+        };
+        redistribute(host, host::trimmed(comm), mine, source, memory)
     })
 }
 
@@ -283,12 +304,11 @@ fn copy_submatrix(
             .pack(shared(a, reach(&from.places)), 0, 0, &mut packed)?;
     }
     let source = SourcePlace::Apart(packed.as_ptr());
-    redistribute(host, comm, mine, source, |_| {
-        PartMemory::Between(
-            SharedBytes::from_slice(&packed),
-            SharedBytesMut::from_slice(&mut came),
-        )
-    })?;
+    let memory = ProgramMemory {
+        from: Some((Address(packed.as_mut_ptr().cast()), packed.len() as u64)),
+        to: (Address(came.as_mut_ptr().cast()), came.len() as u64),
+    };
+    redistribute(host, comm, mine, source, memory)?;
     if let Ok((_, to)) = &parts {
         to.places
             .unpack(&came, shared_mut(b, reach(&to.places)), 0, 0)?;

@@ -17,6 +17,7 @@ mod programs;
 mod inputs;
 mod large;
 mod libraries;
+mod pack;
 mod python;
 mod random;
 mod redistribute;

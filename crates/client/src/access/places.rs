@@ -156,6 +156,14 @@ impl Places {
         matches!(self.0, Form::Run { .. })
     }
 
+    /// Whether every byte lies behind the one before it. `true` is certain.
+    pub fn is_ascending(&self) -> bool {
+        match &self.0 {
+            Form::Run { .. } => true,
+            Form::Shape(c) => matches!(c.order, Order::Set { .. }),
+        }
+    }
+
     /// Whether a byte may be named twice. `false` is certain; see [`Sequence::has_overlap`]. Found out
     /// once.
     pub fn has_overlap(&self) -> bool {
@@ -435,6 +443,7 @@ mod tests {
             let places = Places::new(&sequence);
             assert_eq!(places.size(), sequence.size(), "{sequence:?}");
             assert_eq!(places.hull(), sequence.hull());
+            assert_eq!(places.is_ascending(), sequence.is_monotone());
             let memory: Vec<u8> = (0..512).map(|i| (i * 7 % 251) as u8).collect();
             let origin = 50;
             let at = |j| (origin as i64 + sequence.select(j).unwrap()) as usize;

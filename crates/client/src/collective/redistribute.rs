@@ -148,6 +148,11 @@ impl Redistribution {
         others.map(|rank| self.shares.given_bytes(rank)).sum()
     }
 
+    /// Bytes of the array.
+    pub(crate) fn array_bytes(&self) -> u64 {
+        self.shares.array().raw().end
+    }
+
     /// The number of the plan.
     pub(crate) fn number(&self) -> u64 {
         self.number
@@ -170,27 +175,34 @@ impl Redistribution {
         match memory {
             PartMemory::Between(from, to) => {
                 let mine = self.check(from.len(), to.len());
-                let run = self.begin(&mine, from)?;
-                self.carry(run, from, to)
+                let mut load = self.load(from, to);
+                let run = self.begin(&mine, &mut load)?;
+                self.carry(run, load)
             }
             PartMemory::InPlace(memory) => self.carry_in_place(memory),
         }
     }
 
-    /// Runs it where all members have said already that they do, and where their sources are.
-    pub(crate) fn run_begun(
-        &self,
-        run: Run<'_>,
-        from: SharedBytes<'_>,
-        to: SharedBytesMut<'_>,
-    ) -> Result<()> {
-        match self.check(from.len(), to.len()) {
-            Ok(()) => self.carry(run, from, to),
-            Err(error) => {
-                // The others count on this member already.
-                run.abandon();
-                Err(error)
-            }
+    /// What this member gives and takes, if its memory is long enough.
+    pub(crate) fn checked_load<'a>(
+        &'a self,
+        from: SharedBytes<'a>,
+        to: SharedBytesMut<'a>,
+    ) -> Result<Load<'a>> {
+        self.check(from.len(), to.len())?;
+        Ok(self.load(from, to))
+    }
+
+    fn load<'a>(&'a self, from: SharedBytes<'a>, to: SharedBytesMut<'a>) -> Load<'a> {
+        Load {
+            shares: &self.shares,
+            rank: self.team.rank(),
+            from,
+            to,
+            given: vec![0; self.team.size()],
+            taken: vec![0; self.team.size()],
+            writes_past: kernels::writes_past(self.shares.all_target_bytes()),
+            failure: None,
         }
     }
 
@@ -223,25 +235,15 @@ impl Redistribution {
         Ok(())
     }
 
-    /// Through the lanes.
-    fn carry(&self, run: Run<'_>, from: SharedBytes<'_>, to: SharedBytesMut<'_>) -> Result<()> {
-        let mut load = Load {
-            shares: &self.shares,
-            rank: self.team.rank(),
-            from,
-            to,
-            given: vec![0; self.team.size()],
-            taken: vec![0; self.team.size()],
-            writes_past: kernels::writes_past(self.shares.all_target_bytes()),
-            failure: None,
-        };
-        run.carry(&mut load).map_err(apart)?;
+    /// Through the lanes, in a run that all members have begun and whose plan they know to be this one.
+    pub(crate) fn carry(&self, run: Run<'_>, mut load: Load<'_>) -> Result<()> {
+        run.carry(self.number, &mut load).map_err(apart)?;
         load.failure
             .map_or(Ok(()), |error| Err(out_of_bounds(error)))
     }
 
     /// Begins a run. What is wrong here is said in the ticket, and all fail.
-    fn begin(&self, mine: &Result<()>, from: SharedBytes<'_>) -> Result<Run<'_>> {
+    fn begin(&self, mine: &Result<()>, load: &mut Load<'_>) -> Result<Run<'_>> {
         let Some(lanes) = self.team.lanes() else {
             return Err(Error::argument("team", "has no lanes"));
         };
@@ -251,10 +253,13 @@ impl Redistribution {
             Err(_) => WRONG,
         };
         said[1] = self.number;
-        let lent = ::direct::lent_at(from.as_ptr());
-        let run = lanes
-            .begin_run(&Ticket { said, lent }, self.team.drive())
-            .map_err(apart)?;
+        let ticket = Ticket::new(said, ::direct::lent_at(load.from.as_ptr()));
+        let drive = self.team.drive();
+        let run = match mine {
+            Ok(()) => lanes.begin_run_early(&ticket, self.number, load, drive),
+            Err(_) => lanes.begin_run(&ticket, drive),
+        };
+        let run = run.map_err(apart)?;
         if let Err(error) = mine {
             return Err(error.clone());
         }
@@ -274,11 +279,12 @@ impl Redistribution {
     /// The source goes to memory that the others read in place, and from there to the target.
     fn carry_in_place(&self, memory: SharedBytesMut<'_>) -> Result<()> {
         let mine = self.check(memory.len(), memory.len());
+        let len = self.source_bytes as usize;
         if mine.is_err() {
             let nothing = SharedBytes::from_slice(&[]);
-            return self.begin(&mine, nothing).map(drop);
+            let mut load = self.load(nothing, memory);
+            return self.begin(&mine, &mut load).map(drop);
         }
-        let len = self.source_bytes as usize;
         let mut moved = self.moved.lock();
         if moved.is_none() {
             *moved = CommonBytes::new(len).ok();
@@ -295,8 +301,9 @@ impl Redistribution {
         if let Some(source) = memory.as_shared().range(0..len) {
             copy.reborrow().copy_from(source);
         }
-        let run = self.begin(&mine, copy.as_shared())?;
-        self.carry(run, copy.as_shared(), memory)
+        let mut load = self.load(copy.as_shared(), memory);
+        let run = self.begin(&mine, &mut load)?;
+        self.carry(run, load)
     }
 
     /// Gives everybody his bytes and gets those of everybody; nothing to and from `kept`, which is copied without
@@ -375,7 +382,8 @@ impl Redistribution {
 }
 
 /// What one member gives and takes in a run.
-struct Load<'a> {
+#[derive(Debug)]
+pub(crate) struct Load<'a> {
     shares: &'a MemberShares,
     rank: usize,
     from: SharedBytes<'a>,

@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use wire::{Reader, put_number};
 
 use crate::collective::host_team::apart;
-use crate::collective::redistribute::Redistribution;
+use crate::collective::redistribute::{Load, Redistribution};
 use crate::collective::team::Team;
 use crate::error::{Error, Result};
 
@@ -48,6 +48,12 @@ pub enum PartMemory<'a> {
     InPlace(SharedBytesMut<'a>),
 }
 
+/// Gives the memory of a member, for one plan or another.
+pub trait GivesMemory {
+    /// Memory for this plan; it is asked for again where another plan is run than was most likely.
+    fn memory(&mut self, plan: &Redistribution) -> PartMemory<'_>;
+}
+
 /// Where the source of a member begins; all members say the same of the two.
 #[derive(Clone, Copy, Debug)]
 pub enum SourcePlace {
@@ -73,12 +79,13 @@ impl Redistributions {
         }
     }
 
-    /// Redistributes with all members: `memory` gives this one's when the plan is known.
-    pub fn run<'m>(
+    /// Redistributes with all members: `memory` gives this one's when a plan is known. If it fails, what the target holds is
+    /// not defined.
+    pub fn run(
         &self,
         mine: Result<Parts>,
         source: SourcePlace,
-        memory: impl FnOnce(&Redistribution) -> PartMemory<'m>,
+        memory: &mut dyn GivesMemory,
     ) -> Result<()> {
         let offers = match &mine {
             Ok(parts) => self.offers(parts),
@@ -86,31 +93,55 @@ impl Redistributions {
         };
         let known = match self.team.lanes() {
             Some(lanes) => {
-                let mut ticket = Ticket::default();
-                if let SourcePlace::Apart(address) = source {
-                    ticket.said[0] = APART;
-                    ticket.lent = ::direct::lent_at(address);
-                }
-                for (word, plan) in ticket.said[1..].iter_mut().zip(&offers) {
+                let mut said = [0; SAID_WORDS];
+                for (word, plan) in said[1..].iter_mut().zip(&offers) {
                     *word = plan.number();
                 }
-                let run = lanes.begin_run(&ticket, self.team.drive()).map_err(apart)?;
-                let kind = |other: &Ticket| other.said[0] == ticket.said[0];
-                if let Some(rank) = run.tickets().iter().position(|other| !kind(other)) {
+                let mut lent = Default::default();
+                if let SourcePlace::Apart(address) = source {
+                    said[0] = APART;
+                    lent = ::direct::lent_at(address);
+                }
+                let ticket = Ticket::new(said, lent);
+                let mut early = self.early(&mine, said[0], &offers, memory);
+                let drive = self.team.drive();
+                let run = match &mut early {
+                    Some((plan, load)) => {
+                        lanes.begin_run_early(&ticket, plan.number(), load, drive)
+                    }
+                    None => lanes.begin_run(&ticket, drive),
+                };
+                let run = run.map_err(apart)?;
+                let mut others = run.tickets().iter();
+                if let Some(rank) = others.position(|other| other.said[0] != said[0]) {
                     let text = format!("rank {rank} has its source elsewhere than asked of all");
                     return Err(Error::argument("source", text));
                 }
-                let said = run.tickets().iter().map(|ticket| &ticket.said[1..]);
-                let found = common(&offers, said);
-                if let (Some(plan), SourcePlace::Apart(_)) = (&found, source) {
-                    return match memory(plan) {
-                        PartMemory::Between(from, to) => plan.run_begun(run, from, to),
+                let found = common(&offers, run.tickets().iter().map(|of| &of.said[1..]));
+                if let Some((plan, load)) = early
+                    && found
+                        .as_ref()
+                        .is_some_and(|found| found.number() == plan.number())
+                {
+                    return plan.carry(run, load);
+                }
+                if let Some(plan) = found.as_ref().filter(|_| said[0] == APART) {
+                    let load = match memory.memory(plan) {
+                        PartMemory::Between(from, to) => plan.checked_load(from, to),
                         PartMemory::InPlace(_) => {
-                            run.abandon();
                             Err(Error::argument("memory", "is one, but the source is apart"))
                         }
                     };
+                    return match load {
+                        Ok(load) => plan.carry(run, load),
+                        Err(error) => {
+                            // The others count on this member already.
+                            run.abandon();
+                            Err(error)
+                        }
+                    };
                 }
+                drop(run);
                 found
             }
             None => {
@@ -123,7 +154,27 @@ impl Redistributions {
             Some(plan) => plan,
             None => self.plan(mine)?,
         };
-        plan.run_with(memory(&plan))
+        plan.run_with(memory.memory(&plan))
+    }
+
+    /// The newest plan, which is most likely that of all, with its memory. It is begun before the others are heard, so memory that
+    /// is long enough for what this member knows has to be long enough for it.
+    fn early<'a>(
+        &self,
+        mine: &Result<Parts>,
+        kind: u64,
+        offers: &'a [Arc<Redistribution>],
+        memory: &'a mut dyn GivesMemory,
+    ) -> Option<(&'a Redistribution, Load<'a>)> {
+        let len = mine.as_ref().ok()?.len;
+        let newest = offers.first()?;
+        if kind != APART || newest.array_bytes() != len {
+            return None;
+        }
+        match memory.memory(newest) {
+            PartMemory::Between(from, to) => Some((newest, newest.checked_load(from, to).ok()?)),
+            PartMemory::InPlace(_) => None,
+        }
     }
 
     /// Plans that are kept for these parts, the newest first.

@@ -8,10 +8,15 @@
 //!
 //! A *run*: every member posts a ticket (what it means to do, and whether its source is lent) and reads those of all;
 //! then it drives all its lanes until nothing is left. Who fills or empties a ring raises a counter and the bell of the other
-//! member; who finds nothing to do sleeps on its own bell.
+//! member; who finds nothing to do gives the processor away for a moment and then sleeps on its own bell.
+//!
+//! A member that knows which plan will be run fills its rings *early*, before its ticket, and does its own part before it
+//! waits: the member that comes last finds everything there. Where another plan is run after all, both sides of such a lane pass over
+//! the rest of the ring.
 //!
 //! Invariants
-//! - Nobody spins, and nobody sleeps while there is a piece that it can fill or empty.
+//! - Nobody spins, and nobody sleeps while there is a piece that it can fill or empty. Who waits for all is woken by the last.
+//! - Bytes that were filled early are read only in a run of the plan that the ticket names.
 //! - A piece lies in one run of the ring. Counters only grow; a run begins at a multiple of the ring on both sides, so
 //!   nothing has to be said about where it begins.
 //! - Tickets alternate between even and odd runs: who posts run n + 2 has seen all of run n + 1, so all have read run n.
@@ -22,6 +27,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use kernels::{SharedBytes, SharedBytesMut};
 use rustix::thread::futex;
@@ -49,6 +55,8 @@ const TICKET_BYTES: usize = 256;
 const TICKET_RUN: usize = 0;
 const TICKET_SAID: usize = 8;
 const TICKET_LENT: usize = TICKET_SAID + 8 * SAID_WORDS;
+const TICKET_EARLY: usize = TICKET_LENT + 8 * Loan::WORDS;
+const _: () = assert!(TICKET_EARLY + 8 <= TICKET_BYTES);
 /// Words that a ticket carries for the caller.
 pub const SAID_WORDS: usize = 16;
 /// Words of a lane: what its giver writes, and on another line what its taker writes.
@@ -59,6 +67,19 @@ const ANSWER: usize = 72;
 const READ: usize = 80;
 /// Mapped memory of one member that is kept.
 const KEPT_BORROWED: usize = 4;
+/// How long a member gives the processor away again and again before it sleeps: being woken takes about as long.
+const YIELDING: Duration = Duration::from_micros(50);
+
+/// What a member sleeps for, in its `BELL_SLEEPERS`; 0 while it is awake.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Sleep {
+    /// Whatever comes.
+    Anything = 1,
+    /// The tickets of all.
+    Tickets,
+    /// That all have read what it lends.
+    Readers,
+}
 
 /// What a member says when a run begins.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -67,6 +88,19 @@ pub struct Ticket {
     pub said: [u64; SAID_WORDS],
     /// Where its source lies, if others may read it there.
     pub lent: Loan,
+    /// The plan for which its rings are filled already; 0 for none.
+    pub(super) early: u64,
+}
+
+impl Ticket {
+    /// With these words, and a source that is there for the others or not.
+    pub fn new(said: [u64; SAID_WORDS], lent: Loan) -> Ticket {
+        Ticket {
+            said,
+            lent,
+            early: 0,
+        }
+    }
 }
 
 /// What goes through the lanes of a member in a run. Bytes between two members are asked for and handed out in one order.
@@ -176,13 +210,36 @@ impl Assembly {
         self.mapping.half_word(self.member(rank) + BELL)
     }
 
+    fn sleep_of(&self, rank: usize) -> &AtomicU32 {
+        self.mapping.half_word(self.member(rank) + BELL_SLEEPERS)
+    }
+
     pub(super) fn ring_bell(&self, rank: usize) {
+        self.ring_bell_unless(rank, |_| false);
+    }
+
+    /// Raises the bell of a member, and wakes it unless it sleeps for more than this.
+    fn ring_bell_unless(&self, rank: usize, sleeps_on: impl FnOnce(u32) -> bool) {
         let bell = self.bell(rank);
         bell.fetch_add(1, Ordering::SeqCst);
-        let sleepers = self.mapping.half_word(self.member(rank) + BELL_SLEEPERS);
-        if sleepers.load(Ordering::SeqCst) > 0 {
+        let sleep = self.sleep_of(rank).load(Ordering::SeqCst);
+        if sleep != 0 && !sleeps_on(sleep) {
             let _ = futex::wake(bell, futex::Flags::empty(), i32::MAX as u32);
         }
+    }
+
+    fn has_posted(&self, rank: usize, run: u64) -> bool {
+        let at = self.ticket_at(rank, run);
+        self.mapping.word(at + TICKET_RUN).load(Ordering::SeqCst) == run
+    }
+
+    /// Says that this member has read what another lends, or has nothing to read there.
+    fn say_read(&self, from: usize, run: u64) {
+        let read = |by: usize| self.lane_word(from, by, READ);
+        read(self.rank).store(run, Ordering::SeqCst);
+        let mut others = (0..self.size).filter(|by| *by != from);
+        let mut is_last = || others.all(|by| read(by).load(Ordering::SeqCst) == run);
+        self.ring_bell_unless(from, |sleep| sleep == Sleep::Readers as u32 && !is_last());
     }
 
     /// Begins a run: says something, and hears what all say. All members call it, in the same order.
@@ -191,51 +248,60 @@ impl Assembly {
     /// If there are no lanes.
     pub fn begin_run<'a>(&'a self, mine: &Ticket, drive: Drive<'a>) -> Result<Run<'a>, Apart> {
         assert!(self.has_lanes(), "an assembly without lanes");
-        self.or_leave(self.hear(mine, drive))
+        self.or_leave(self.enter(mine, None, drive))
     }
 
-    fn hear<'a>(&'a self, mine: &Ticket, drive: Drive<'a>) -> Result<Run<'a>, Apart> {
-        let mut round = self.round(drive, None)?;
+    /// Begins a run that most likely is one of this plan, which has not the number 0: fills what it has for the others before
+    /// it says anything, and stores its own part, if order does not matter, before it waits.
+    ///
+    /// # Panics
+    /// If there are no lanes, or the number is 0.
+    pub fn begin_run_early<'a>(
+        &'a self,
+        mine: &Ticket,
+        plan: u64,
+        cargo: &mut dyn Cargo,
+        drive: Drive<'a>,
+    ) -> Result<Run<'a>, Apart> {
+        assert!(self.has_lanes(), "an assembly without lanes");
+        assert!(plan != 0, "plans are counted from 1");
+        self.or_leave(self.enter(mine, Some((plan, cargo)), drive))
+    }
+
+    fn enter<'a>(
+        &'a self,
+        mine: &Ticket,
+        early: Option<(u64, &mut dyn Cargo)>,
+        drive: Drive<'a>,
+    ) -> Result<Run<'a>, Apart> {
+        let round = self.round(drive, None)?;
         let number = self.runs.fetch_add(1, Ordering::Relaxed) + 1;
-        let at = self.ticket_at(self.rank, number);
-        let put = |word: usize, value: u64| {
-            self.mapping.word(at + word).store(value, Ordering::Relaxed);
-        };
-        for (i, word) in mine.said.iter().enumerate() {
-            put(TICKET_SAID + 8 * i, *word);
-        }
-        for (i, word) in mine.lent.words().into_iter().enumerate() {
-            put(TICKET_LENT + 8 * i, word);
-        }
-        self.mapping
-            .word(at + TICKET_RUN)
-            .store(number, Ordering::SeqCst);
-        let others = || (0..self.size).filter(|rank| *rank != self.rank);
-        others().for_each(|rank| self.ring_bell(rank));
-        let mut tickets = vec![Ticket::default(); self.size];
-        tickets[self.rank] = *mine;
-        for rank in others() {
-            let at = self.ticket_at(rank, number);
-            let is_posted = || self.mapping.word(at + TICKET_RUN).load(Ordering::SeqCst) == number;
-            loop {
-                let seen = self.bell(self.rank).load(Ordering::SeqCst);
-                if is_posted() {
-                    break;
-                }
-                self.rest(&mut round, seen, &[rank], |_| is_posted())?;
-            }
-            let of = |word: usize| self.mapping.word(at + word).load(Ordering::Relaxed);
-            tickets[rank] = Ticket {
-                said: std::array::from_fn(|i| of(TICKET_SAID + 8 * i)),
-                lent: Loan::of_words(std::array::from_fn(|i| of(TICKET_LENT + 8 * i))),
-            };
-        }
-        Ok(Run {
+        let mut run = Run {
             assembly: self,
             round,
             number,
-            tickets,
-        })
+            tickets: vec![Ticket::default(); self.size],
+            early: None,
+            is_settled: false,
+        };
+        run.tickets[self.rank] = *mine;
+        match early {
+            None => run.post(),
+            Some((plan, cargo)) => {
+                let gives = (!mine.lent.is_some()).then(|| run.fill_early(cargo));
+                if gives.is_some() {
+                    run.tickets[self.rank].early = plan;
+                }
+                run.post();
+                let owns = cargo.is_ordered();
+                if !owns {
+                    cargo.copy_own();
+                }
+                run.early = Some(Early { plan, gives, owns });
+            }
+        }
+        run.hear()?;
+        Ok(run)
     }
 
     /// Sleeps until the bell of this member was rung since `seen`, or it is time to look around. A member of `awaited` that
@@ -243,6 +309,7 @@ impl Assembly {
     fn rest(
         &self,
         round: &mut Round<'_>,
+        sleep: Sleep,
         seen: u32,
         awaited: &[usize],
         is_served: impl Fn(usize) -> bool,
@@ -260,16 +327,21 @@ impl Assembly {
         }
         let pause = round.waiting.pause(self.rank)?;
         let bell = self.bell(self.rank);
-        let sleepers = self
-            .mapping
-            .half_word(self.member(self.rank) + BELL_SLEEPERS);
+        let begun = Instant::now();
+        while begun.elapsed() < YIELDING {
+            rustix::thread::sched_yield();
+            if bell.load(Ordering::SeqCst) != seen {
+                return Ok(());
+            }
+        }
+        let sleeps = self.sleep_of(self.rank);
         let time = futex::Timespec {
             tv_sec: 0,
             tv_nsec: i64::from(pause.subsec_nanos()),
         };
-        sleepers.fetch_add(1, Ordering::SeqCst);
+        sleeps.store(sleep as u32, Ordering::SeqCst);
         let slept = futex::wait(bell, futex::Flags::empty(), seen, Some(&time));
-        sleepers.fetch_sub(1, Ordering::SeqCst);
+        sleeps.store(0, Ordering::SeqCst);
         if matches!(slept, Err(rustix::io::Errno::TIMEDOUT)) {
             round.waiting.drive();
         }
@@ -302,9 +374,118 @@ pub struct Run<'a> {
     round: Round<'a>,
     number: u64,
     tickets: Vec<Ticket>,
+    /// What was done before all were heard.
+    early: Option<Early>,
+    /// Whether it is decided what becomes of bytes that were filled early.
+    is_settled: bool,
+}
+
+/// What a member did for a plan before it knew that all run it.
+#[derive(Debug)]
+struct Early {
+    plan: u64,
+    /// The lanes that it fills; none if its source is lent.
+    gives: Option<Vec<Lane>>,
+    /// Whether its own part is still to be stored.
+    owns: bool,
 }
 
 impl Run<'_> {
+    /// Posts this member's ticket.
+    fn post(&self) {
+        let assembly = self.assembly;
+        let mine = &self.tickets[assembly.rank];
+        let at = assembly.ticket_at(assembly.rank, self.number);
+        let put = |word: usize, value: u64| {
+            let word = assembly.mapping.word(at + word);
+            word.store(value, Ordering::Relaxed);
+        };
+        for (i, word) in mine.said.iter().enumerate() {
+            put(TICKET_SAID + 8 * i, *word);
+        }
+        for (i, word) in mine.lent.words().into_iter().enumerate() {
+            put(TICKET_LENT + 8 * i, word);
+        }
+        put(TICKET_EARLY, mine.early);
+        let posted = assembly.mapping.word(at + TICKET_RUN);
+        posted.store(self.number, Ordering::SeqCst);
+        let mut all = 0..assembly.size;
+        let is_last = all.all(|rank| assembly.has_posted(rank, self.number));
+        for rank in self.others() {
+            assembly.ring_bell_unless(rank, |sleep| sleep == Sleep::Tickets as u32 && !is_last);
+        }
+    }
+
+    fn others(&self) -> impl Iterator<Item = usize> + use<> {
+        let rank = self.assembly.rank;
+        (0..self.assembly.size).filter(move |other| *other != rank)
+    }
+
+    /// Waits for the tickets of all.
+    fn hear(&mut self) -> Result<(), Apart> {
+        let (assembly, number) = (self.assembly, self.number);
+        for rank in self.others() {
+            let is_posted = || assembly.has_posted(rank, number);
+            loop {
+                let seen = assembly.bell(assembly.rank).load(Ordering::SeqCst);
+                if is_posted() {
+                    break;
+                }
+                let round = &mut self.round;
+                assembly.rest(round, Sleep::Tickets, seen, &[rank], |_| is_posted())?;
+            }
+            let at = assembly.ticket_at(rank, number);
+            let of = |word: usize| assembly.mapping.word(at + word).load(Ordering::Relaxed);
+            self.tickets[rank] = Ticket {
+                said: std::array::from_fn(|i| of(TICKET_SAID + 8 * i)),
+                lent: Loan::of_words(std::array::from_fn(|i| of(TICKET_LENT + 8 * i))),
+                early: of(TICKET_EARLY),
+            };
+        }
+        Ok(())
+    }
+
+    /// Fills the rings as far as there is room, and tells nobody.
+    fn fill_early(&self, cargo: &mut dyn Cargo) -> Vec<Lane> {
+        let mut gives: Vec<Lane> = (0..self.assembly.size)
+            .map(|to| self.giving(to, cargo))
+            .collect();
+        for to in self.others() {
+            while self.fill_piece(to, &mut gives[to], cargo) {}
+        }
+        gives
+    }
+
+    /// What was filled early is for the run of a plan; where that is not the one that is run now, or none is, the ring is passed over
+    /// to its end. All members come to the same.
+    fn settle(&mut self, run: Option<u64>) {
+        if std::mem::replace(&mut self.is_settled, true) {
+            return;
+        }
+        let assembly = self.assembly;
+        let (rank, ring) = (assembly.rank, assembly.ring_bytes as u64);
+        let passes = |ticket: &Ticket| ticket.early != 0 && Some(ticket.early) != run;
+        for from in self.others().filter(|from| passes(&self.tickets[*from])) {
+            let emptied = assembly.lane_word(from, rank, EMPTIED);
+            let start = emptied.load(Ordering::SeqCst).next_multiple_of(ring);
+            emptied.store(start.saturating_add(ring), Ordering::SeqCst);
+            assembly.ring_bell(from);
+        }
+        let is_passed = passes(&self.tickets[rank]);
+        if self
+            .early
+            .as_ref()
+            .is_some_and(|early| Some(early.plan) != run)
+            && let Some(early) = self.early.take()
+            && is_passed
+        {
+            for (to, lane) in early.gives.iter().flatten().enumerate() {
+                let filled = assembly.lane_word(rank, to, FILLED);
+                filled.store(lane.start + ring, Ordering::SeqCst);
+            }
+        }
+    }
+
     /// What the members said, by rank.
     pub fn tickets(&self) -> &[Ticket] {
         &self.tickets
@@ -317,9 +498,11 @@ impl Run<'_> {
         assembly.leave(super::GAVE_UP + assembly.rank as u64);
     }
 
-    /// Moves everything that the members have for each other. All do so, or none.
-    pub fn carry(mut self, cargo: &mut dyn Cargo) -> Result<(), Apart> {
+    /// Moves everything that the members have for each other by a plan. All do so, or none. If the run was begun early for this
+    /// plan it is the same cargo.
+    pub fn carry(mut self, plan: u64, cargo: &mut dyn Cargo) -> Result<(), Apart> {
         let assembly = self.assembly;
+        self.settle(Some(plan));
         let carried = self.drive_lanes(cargo);
         drop(self);
         assembly.or_leave(carried)
@@ -327,9 +510,15 @@ impl Run<'_> {
 
     fn drive_lanes(&mut self, cargo: &mut dyn Cargo) -> Result<(), Apart> {
         let (rank, size) = (self.assembly.rank, self.assembly.size);
-        let mut gives: Vec<Lane> = (0..size).map(|to| self.giving(to, cargo)).collect();
+        let (early, mut owns) = match self.early.take() {
+            Some(early) => (early.gives, early.owns),
+            None => (None, true),
+        };
+        let mut gives: Vec<Lane> = match early {
+            Some(gives) => gives,
+            None => (0..size).map(|to| self.giving(to, cargo)).collect(),
+        };
         let mut takes: Vec<Lane> = (0..size).map(|from| self.taking(from, cargo)).collect();
-        let mut owns = true;
         loop {
             let seen = self.assembly.bell(rank).load(Ordering::SeqCst);
             let mut has_moved = false;
@@ -370,7 +559,15 @@ impl Run<'_> {
                 (gives[other].way == Way::Over || has_read)
                     && (way == Way::Over || filled >= start + bytes)
             };
-            assembly.rest(&mut self.round, seen, &awaited, is_served)?;
+            let only_lends = (0..size).all(|other| {
+                takes[other].way == Way::Over
+                    && matches!(gives[other].way, Way::Over | Way::InPlace)
+            });
+            let sleep = match only_lends {
+                true => Sleep::Readers,
+                false => Sleep::Anything,
+            };
+            assembly.rest(&mut self.round, sleep, seen, &awaited, is_served)?;
         }
     }
 
@@ -419,6 +616,8 @@ impl Run<'_> {
                 .lane_word(from, assembly.rank, ANSWER)
                 .store(answer, Ordering::SeqCst);
             assembly.ring_bell(from);
+        } else if lent.is_some() && from != assembly.rank {
+            assembly.say_read(from, self.number);
         }
         self.lane(assembly.lane_word(from, assembly.rank, EMPTIED), way, bytes)
     }
@@ -444,35 +643,45 @@ impl Run<'_> {
             }
             return is_read;
         }
-        let ring = assembly.ring_bytes as u64;
-        let piece = piece_bytes(assembly.ring_bytes, lane.bytes) as u64;
         let mut has_moved = false;
-        while lane.way == Way::Ring {
-            let emptied = assembly.lane_word(rank, to, EMPTIED).load(Ordering::SeqCst);
-            // What the run before left behind the last piece is free as well.
-            let emptied = match emptied >= lane.before {
-                true => emptied.max(lane.start),
-                false => emptied,
-            };
-            let len = piece.min(lane.bytes - lane.done);
-            let at = lane.start + lane.done;
-            if at + len > emptied.saturating_add(ring) {
-                break;
-            }
-            let memory = assembly.piece(rank, to, at, len as usize);
-            // SAFETY: inside the ring, and the taker does not read it before it is said to be filled.
-            cargo.fill(to, unsafe { SharedBytesMut::new(memory, len as usize) });
-            lane.done += len;
+        while self.fill_piece(to, lane, cargo) {
             has_moved = true;
-            assembly
-                .lane_word(rank, to, FILLED)
-                .store(at + len, Ordering::SeqCst);
             assembly.ring_bell(to);
-            if lane.done == lane.bytes {
-                lane.way = Way::Over;
-            }
         }
         has_moved
+    }
+
+    /// Fills the next piece, if there is one and room for it.
+    fn fill_piece(&self, to: usize, lane: &mut Lane, cargo: &mut dyn Cargo) -> bool {
+        if lane.way != Way::Ring {
+            return false;
+        }
+        let assembly = self.assembly;
+        let rank = assembly.rank;
+        let ring = assembly.ring_bytes as u64;
+        let piece = piece_bytes(assembly.ring_bytes, lane.bytes) as u64;
+        let emptied = assembly.lane_word(rank, to, EMPTIED).load(Ordering::SeqCst);
+        // What the run before left behind the last piece is free as well.
+        let emptied = match emptied >= lane.before {
+            true => emptied.max(lane.start),
+            false => emptied,
+        };
+        let len = piece.min(lane.bytes - lane.done);
+        let at = lane.start + lane.done;
+        if at + len > emptied.saturating_add(ring) {
+            return false;
+        }
+        let memory = assembly.piece(rank, to, at, len as usize);
+        // SAFETY: inside the ring, and the taker does not read it before it is said to be filled.
+        cargo.fill(to, unsafe { SharedBytesMut::new(memory, len as usize) });
+        lane.done += len;
+        assembly
+            .lane_word(rank, to, FILLED)
+            .store(at + len, Ordering::SeqCst);
+        if lane.done == lane.bytes {
+            lane.way = Way::Over;
+        }
+        true
     }
 
     /// Empties pieces as long as there are any, or reads all in place; whether there was something.
@@ -484,10 +693,7 @@ impl Run<'_> {
             if let Some(memory) = assembly.borrowed(from, lent) {
                 cargo.copy_all(from, memory.bytes(lent.at));
             }
-            assembly
-                .lane_word(from, rank, READ)
-                .store(self.number, Ordering::SeqCst);
-            assembly.ring_bell(from);
+            assembly.say_read(from, self.number);
             lane.way = Way::Over;
             return true;
         }
@@ -536,5 +742,11 @@ impl Run<'_> {
             }
         }
         has_moved
+    }
+}
+
+impl Drop for Run<'_> {
+    fn drop(&mut self) {
+        self.settle(None);
     }
 }
