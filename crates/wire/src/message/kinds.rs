@@ -128,6 +128,7 @@ kinds! {
     0x89 Client to IoServer: ChooseServer => ServerChoice;
     0x8a Client to Manager: Assign => ServerId;
     0x8b Client to Manager: Buddy => BuddyIs;
+    0x8c Client to IoServer: Punch => PunchAnswer;
 
     0x94 Rank to IoServer: Lead => DirectedAnswer;
     0x95 Rank to IoServer: Follow => DirectedAnswer;
