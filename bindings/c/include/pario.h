@@ -444,6 +444,9 @@ PARIO_API int pario_truncate(pario_file *file, uint64_t bytes);
 /* Commits space for the bytes below a size, and grows the file to it. */
 PARIO_API int pario_preallocate(pario_file *file, uint64_t bytes);
 
+/* Makes bytes of the file zero from an offset on and gives their space back; the size stays. */
+PARIO_API int pario_punch(pario_file *file, uint64_t offset, uint64_t bytes);
+
 /* Space that a file takes at all its servers. */
 PARIO_API int pario_allocated(pario_file *file, uint64_t *bytes);
 

@@ -127,6 +127,14 @@ static void bytes_of_files(pario_client *client) {
     CHECK(bytes == 4096);
     OK(pario_allocated(file, &bytes));
     CHECK(bytes >= 4096);
+    OK(pario_punch(file, 1, 3));
+    OK(pario_punch(file, 2000, 1 << 20));
+    OK(pario_punch(file, 8, 0));
+    FAILS(PARIO_ERR_INVALID_ARGUMENT, pario_punch(file, 1, UINT64_MAX));
+    OK(pario_read_at(file, 0, got, 10, &moved));
+    CHECK(moved == 10 && !memcmp(got, "h\0\0\0o\0\0\0\0\0", 10));
+    OK(pario_size(file, &bytes));
+    CHECK(bytes == 4096);
     OK(pario_sync(file, &flag));
     OK(pario_set_atomic(file, 1));
     OK(pario_is_atomic(file, &flag));

@@ -37,6 +37,15 @@ extern "C" fn pario_preallocate(file: Handle<OpenFile>, bytes: u64) -> c_int {
     })
 }
 
+/// Makes a range of the file zero and gives its space back.
+#[unsafe(no_mangle)]
+extern "C" fn pario_punch(file: Handle<OpenFile>, offset: u64, bytes: u64) -> c_int {
+    answer("pario_punch", || {
+        let end = offset.saturating_add(bytes);
+        Ok(file.get()?.file.punch(offset..end)?)
+    })
+}
+
 /// Space that a file takes at all its servers.
 #[unsafe(no_mangle)]
 extern "C" fn pario_allocated(file: Handle<OpenFile>, bytes: Out<u64>) -> c_int {

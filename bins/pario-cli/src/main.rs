@@ -67,6 +67,8 @@ enum Command {
     Cat(commands::cat::Arguments),
     /// Show the space that files take
     Du(commands::du::Arguments),
+    /// Make a range of a file zero and give its space back
+    Punch(commands::punch::Arguments),
     /// Create a file, with the array it will hold and the layout it is cut by
     Create(commands::create::Arguments),
     /// Keep hints with a file or directory, and show which count and what they did
@@ -136,6 +138,7 @@ fn run(arguments: Arguments) -> Result<(), commands::Error> {
         Command::Get(arguments) => commands::get::run(&arguments),
         Command::Cat(arguments) => commands::cat::run(&arguments),
         Command::Du(arguments) => commands::du::run(&arguments),
+        Command::Punch(arguments) => commands::punch::run(&arguments),
         Command::Create(arguments) => commands::create::run(&arguments),
         Command::Hint(arguments) => commands::hint::run(&arguments),
         Command::Prepare(arguments) => commands::prepare::run(&arguments),

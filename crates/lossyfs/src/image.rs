@@ -175,6 +175,8 @@ pub(crate) struct Image {
     is_cut: bool,
     /// How many syncs of files with such an ending of their name are to come before one fails.
     failing: Option<(u64, String)>,
+    /// Pages that all files may hold together.
+    quota: Option<u64>,
 }
 
 impl Image {
@@ -196,12 +198,32 @@ impl Image {
             cut_at: None,
             is_cut: false,
             failing: None,
+            quota: None,
         }
     }
 
     /// The n-th sync from now, counted from 1, of a file whose name ends so fails.
     pub(crate) fn fail_sync(&mut self, n: u64, ending: &str) {
         self.failing = Some((n.max(1), ending.to_owned()));
+    }
+
+    /// So many pages more may be written before the quota is exhausted; `None` is no quota.
+    pub(crate) fn set_quota(&mut self, more: Option<u64>) {
+        let pages = self.pages();
+        self.quota = more.map(|more| pages + more);
+    }
+
+    /// Whether a write into a file needs pages beyond the quota.
+    fn exceeds_quota(&self, node: u64, first: u64, end: u64) -> bool {
+        let Some(quota) = self.quota else {
+            return false;
+        };
+        let has = |page: &u64| match self.nodes.get(&node).map(|node| &node.kind) {
+            Some(Kind::File { live, .. }) => live.pages.contains_key(page),
+            _ => false,
+        };
+        let new = (first..end).filter(|page| !has(page)).count() as u64;
+        new > 0 && self.pages() + new > quota
     }
 
     /// Whether this sync of a file is to fail.
@@ -458,6 +480,9 @@ impl Image {
     pub(crate) fn write(&mut self, node: u64, at: u64, bytes: &[u8]) -> Result<()> {
         self.counts.writes += 1;
         let end = at.checked_add(bytes.len() as u64).ok_or(Errno::EFBIG)?;
+        if self.exceeds_quota(node, at / PAGE, end.div_ceil(PAGE)) {
+            return Err(Errno::EDQUOT);
+        }
         let (live, waiting) = self.file(node)?;
         let mut rest = bytes;
         let mut at = at;

@@ -116,6 +116,11 @@ impl Disk {
         self.image.lock().fail_sync(n, ending);
     }
 
+    /// The quota is exhausted when so many pages more are written; `None` lifts it.
+    pub fn set_quota(&self, pages: Option<u64>) {
+        self.image.lock().set_quota(pages);
+    }
+
     /// Whether the power is gone.
     pub fn is_cut(&self) -> bool {
         self.image.lock().is_cut()

@@ -46,7 +46,7 @@ pub mod worker;
 
 pub use plain_file::PlainFile;
 pub use relay::{Direction, Relay};
-pub use seed::{Random, pattern, pattern_byte};
+pub use seed::{Random, digest, pattern, pattern_byte};
 pub use service::{Mode, Service, ServiceOptions, Store, Transport};
 pub use testkit::TempDir;
 pub use waiting::{pause, until};

@@ -12,6 +12,13 @@ pub fn pattern_byte(tag: u64, x: u64) -> u8 {
     word.to_le_bytes()[(x & 7) as usize].max(1)
 }
 
+/// A number that stands for bytes (FNV-1a).
+pub fn digest(bytes: &[u8]) -> u64 {
+    bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0000_0100_0000_01b3)
+    })
+}
+
 /// Bytes of a view from offset `at` on: the value of each follows its place in the file.
 pub fn pattern(view: &layout::View, at: u64, len: usize, tag: u64) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(len);

@@ -32,6 +32,7 @@ pub(crate) mod moving;
 pub(crate) mod mv;
 pub(crate) mod prepare;
 pub(crate) mod profile;
+pub(crate) mod punch;
 pub(crate) mod put;
 pub(crate) mod rebalance;
 mod rebuild;

@@ -77,6 +77,7 @@ fn every_command_has_help() {
         &["get"],
         &["cat"],
         &["du"],
+        &["punch"],
         &["create"],
         &["relayout"],
         &["layout"],

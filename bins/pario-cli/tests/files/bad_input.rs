@@ -106,6 +106,8 @@ fn wrong_usage_is_code_2() {
         &["create"],
         &["relayout", "/x"],
         &["du", "-s", "-a"],
+        &["punch", "/x"],
+        &["punch", "/x", "--range", "9..3"],
         &["ls", "/", "/"],
     ] {
         let output = service.pario(arguments).output().expect("pario starts");

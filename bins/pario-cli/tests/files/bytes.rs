@@ -91,6 +91,31 @@ fn holes_stay_holes() {
 }
 
 #[test]
+fn seed001_s13_punched_ranges_are_zero_and_give_their_space_back() {
+    let service = Service::start();
+    let mut bytes = pattern(3 << 20, 3);
+    let file = service.write("in", &bytes);
+    service.silent(&["put", &file, "/file"]);
+    let facts = service.json_of(&["punch", "/file", "--range", "1MiB..2MiB", "--json"]);
+    assert_eq!(
+        (&facts["start"], &facts["end"]),
+        (&(1 << 20).into(), &(2 << 20).into())
+    );
+    let freed = facts["freed_bytes"].as_u64().expect("a number");
+    assert!(freed >= 1 << 19, "{freed}");
+    let text = service.text_of(&["punch", "/file", "--range", "3000000.."]);
+    assert!(
+        text.starts_with("/file: bytes 3000000..3145728 are zero, "),
+        "{text}"
+    );
+    bytes[1 << 20..2 << 20].fill(0);
+    bytes[3_000_000..].fill(0);
+    service.silent(&["get", "/file", "back"]);
+    assert!(service.read("back") == bytes);
+    service.refused(&["punch", "/nothing", "--range", "0..1"], &["no such"]);
+}
+
+#[test]
 fn directories_go_and_come_with_all_that_is_in_them() {
     let service = Service::start();
     for (name, text) in [

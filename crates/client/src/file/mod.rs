@@ -16,6 +16,7 @@ pub(crate) mod life;
 pub(crate) mod nonblocking;
 pub(crate) mod options;
 pub(crate) mod pointers;
+pub(crate) mod punch;
 pub(crate) mod relayout;
 pub(crate) mod settings;
 pub(crate) mod subfile;

@@ -23,7 +23,7 @@ fn open(client: &client::Client, path: &str) -> File {
         .unwrap()
 }
 
-/// One random program: clients that grow, append, truncate, look and close, one after the other.
+/// One random program: clients that grow, append, truncate, punch, look and close, one after the other.
 fn run(service: &Service, seed: u64) {
     let mut random = Random::new(seed);
     let mut below = |n: u64| random.below(n);
@@ -46,7 +46,7 @@ fn run(service: &Service, seed: u64) {
         let what = format!("seed {seed}, step {step}, {layout}, client {who}");
         let file = &files[who];
         let end = model.len() as u64;
-        match below(16) {
+        match below(18) {
             // Mostly where the file ends, as programs do that write it from its begin to its end.
             0..=7 => {
                 let gap = [0, 0, 0, 1, 70_000][below(5) as usize];
@@ -84,6 +84,12 @@ fn run(service: &Service, seed: u64) {
             }
             12 => file.set_view_text("whole").unwrap(),
             13 => drop(file.sync().unwrap()),
+            14 => {
+                let (at, len) = (below(end + 10), below(400_000));
+                file.punch(at..at + len).unwrap();
+                let stop = end.min(at + len) as usize;
+                model[(at as usize).min(stop)..stop].fill(0);
+            }
             _ => {
                 let at = below(end + 10);
                 let mut found = vec![0xee; 1 + below(100_000) as usize];

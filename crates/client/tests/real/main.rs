@@ -28,6 +28,7 @@ mod memory;
 mod moves;
 mod names;
 mod profile;
+mod punch;
 mod service;
 mod sieving;
 mod subfiles;

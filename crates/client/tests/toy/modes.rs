@@ -391,6 +391,8 @@ fn seed001_s20_sizes_are_logical_whatever_the_layout() {
         assert_eq!(file.size().unwrap(), 5000);
         file.resize(7).unwrap();
         assert_eq!(file.size().unwrap(), 7);
+        file.punch(3..1 << 40).unwrap();
+        assert_eq!(file.size().unwrap(), 7);
         assert!(!file.sync().unwrap().is_durable);
     }
 }

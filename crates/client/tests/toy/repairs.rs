@@ -375,3 +375,60 @@ fn repeated_parts_go_only_where_they_failed() {
     file.read_at(0, &mut back).unwrap();
     assert_eq!(toy.count(&[wire::message::file::SetView::KIND]), registered);
 }
+
+#[test]
+fn seed001_s13_a_punch_is_repeated_until_all_servers_have_cleared_their_part() {
+    let toy = Toy::start(3);
+    let client = connect(&toy);
+    let file = create(&client, "/f", "", "striped(8) over 3");
+    let mut model = pattern(100, 0);
+    file.write_at(0, &model).unwrap();
+    // A connection that breaks before the answer, another epoch, a file that has moved.
+    for (k, trick) in [Trick::Hang, Trick::Hang].iter().enumerate() {
+        toy.script(2, std::slice::from_ref(trick));
+        file.punch(k as u64 * 20..k as u64 * 20 + 15).unwrap();
+        model[k * 20..k * 20 + 15].fill(0);
+        assert_eq!(toy.bytes("/f"), model);
+    }
+    let other = connect(&toy);
+    let same = other
+        .open("/f", &OpenOptions::new().read().write())
+        .unwrap();
+    same.resize(90).unwrap();
+    model.truncate(90);
+    file.punch(80..1000).unwrap();
+    model[80..].fill(0);
+    assert_eq!(toy.bytes("/f"), model);
+    // What is refused for good is told, and what is no range is not asked for.
+    toy.lock()
+        .refused
+        .insert(wire::message::file::Punch::KIND, Status::PermissionDenied);
+    let error = file.punch(0..10).unwrap_err();
+    assert_eq!(error.status(), Status::PermissionDenied);
+    let before = toy.count_all();
+    for range in [std::ops::Range { start: 5, end: 4 }, 0..u64::MAX] {
+        let error = file.punch(range).unwrap_err();
+        assert!(error.to_string().contains("range"), "{error}");
+    }
+    file.punch(7..7).unwrap();
+    assert_eq!(toy.count_all(), before);
+    let reader = other.open("/f", &OpenOptions::new().read()).unwrap();
+    assert_eq!(
+        reader.punch(0..1).unwrap_err().status(),
+        Status::PermissionDenied
+    );
+}
+
+#[test]
+fn bytes_that_were_punched_and_not_synced_are_lost_with_their_server() {
+    let toy = Toy::start(2);
+    let client = connect(&toy);
+    let file = create(&client, "/f", "", "striped(8) over 2");
+    file.write_at(0, &pattern(100, 0)).unwrap();
+    file.sync().unwrap();
+    file.punch(0..50).unwrap();
+    toy.lock().boots.insert(1, 7);
+    let error = file.sync().unwrap_err();
+    assert!(matches!(error, Error::LostWrites { .. }), "{error}");
+    file.sync().unwrap();
+}

@@ -343,6 +343,16 @@ impl Peer {
                 n.size_is()
             });
             Preallocate => |p: &mut Peer, r: Preallocate| p.on_file(r.view, |_| ());
+            Punch => |p: &mut Peer, r: Punch| {
+                let answer = PunchAnswer { start: 0, verifier: p.verifiers().life };
+                p.on_file(r.view, |n| {
+                    if r.epoch != n.epoch {
+                        return Err(no(Status::StaleEpoch));
+                    }
+                    n.bytes.retain(|at, _| !(r.lo..r.hi).contains(at));
+                    Ok(answer)
+                }).and_then(|x| x)
+            };
             Sync => |p: &mut Peer, r: Sync| {
                 let verifiers = p.verifiers();
                 p.on_file(r.view, |_| SyncAnswer { is_durable: false, verifiers })

@@ -588,6 +588,25 @@ impl FileEntry {
         done
     }
 
+    /// Runs something while no access runs, unless requests of these terms would be refused by now; whether it did.
+    pub(crate) fn alone_with(
+        &self,
+        planned: &AccessTerms<'_>,
+        hurry: &dyn Fn(FileId),
+        run: impl FnOnce() -> Result<(), Refused>,
+    ) -> Result<bool, Refused> {
+        let is_good = |gate: &Gate| {
+            planned.epoch == gate.epoch && (planned.number == 0 || planned.number >= gate.number)
+        };
+        if !self.close_gate(is_good) {
+            return Ok(false);
+        }
+        let done = self.drain(hurry).and_then(|()| run());
+        self.gate.lock().is_cutting = false;
+        self.changed.notify_all();
+        done.map(|()| true)
+    }
+
     /// Closes the gate, after another thread has opened it again, if `is_wanted` still; whether it did.
     fn close_gate(&self, is_wanted: impl FnOnce(&Gate) -> bool) -> bool {
         let mut gate = self.gate.lock();

@@ -17,6 +17,8 @@ pub(crate) fn allocated(
 ) -> Result<u64, Refused> {
     let view = session.client.view(request.view)?;
     let known = files.known(&view.entry)?;
+    // What clients have stored directly counts as far as they say that they have.
+    files.direct.collect(view.file);
     let mut sum = 0;
     for own in &known.own {
         if let Some(subfile) = known.find(own, &files.storage.stored)? {

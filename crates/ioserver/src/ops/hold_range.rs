@@ -40,6 +40,12 @@ pub(crate) fn holder(session: &Session, file: FileId) -> u64 {
     found.map_or(0, |hold| hold.number)
 }
 
+/// A number for a range that is held, that of no other.
+pub(super) fn next_number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 /// Serves [`HoldRange`].
 pub(crate) fn hold_range(
     files: &Files,
@@ -47,7 +53,6 @@ pub(crate) fn hold_range(
     session: &mut Session,
     request: &HoldRange,
 ) -> Result<u64, Refused> {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
     let _busy = session.client.begin()?;
     let view = session.client.view(request.view)?;
     view.demand(request.view, Rights::WRITE)?;
@@ -61,7 +66,7 @@ pub(crate) fn hold_range(
     }
     let entry = &view.entry;
     files.known(entry)?;
-    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let number = next_number();
     let range = request.lo..request.hi;
     let mut looks = 0;
     loop {

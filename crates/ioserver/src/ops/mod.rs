@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `Hello`, `Beat`, `Goodbye`, `Statistics`, `Shutdown` | of their names |
 //! | `SetView`, `SetViewPart`, `DropView`, `HoldRange`, `LetGo` | of their names |
-//! | `Sync`, `Preallocate`, `Allocation`, `Scrub`, `TakeLayout` | of their names |
+//! | `Sync`, `Preallocate`, `Punch`, `Allocation`, `Scrub`, `TakeLayout` | of their names |
 //! | `ListSubfiles`, `ListDisks`, `ClearFailed` | of their names |
 //! | `Lock`, `Unlock` | of their names |
 //! | `Size`, `Grow`, `Truncate`, ... to the owner of a file | `ask_owner`, which finds the client; the function is the [owner](crate::owner)'s |
@@ -28,6 +28,7 @@ mod list_disks;
 mod list_subfiles;
 mod lock;
 mod preallocate;
+mod punch;
 mod scrub;
 mod set_view;
 mod set_view_part;
@@ -49,6 +50,7 @@ pub(crate) use list_disks::list_disks;
 pub(crate) use list_subfiles::list_subfiles;
 pub(crate) use lock::lock;
 pub(crate) use preallocate::preallocate;
+pub(crate) use punch::punch;
 pub(crate) use scrub::scrub;
 pub(crate) use set_view::{Permit, set_view};
 pub(crate) use set_view_part::set_view_part;

@@ -18,6 +18,7 @@ mod kinds;
 mod life;
 mod limits;
 mod power;
+mod punch;
 mod rig;
 mod rights;
 mod sharer;

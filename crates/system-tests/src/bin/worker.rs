@@ -12,7 +12,7 @@ use system_tests::firing::{Orders, fire};
 use system_tests::layouts::view_of;
 use system_tests::pounding::{open_many, pound_reads, pound_writes, shake, storm};
 use system_tests::raw::Raw;
-use system_tests::{Random, pattern, pattern_byte};
+use system_tests::{Random, digest, pattern, pattern_byte};
 use wire::message::file::{Admit, Lock};
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
@@ -241,6 +241,17 @@ impl Worker {
                     }
                 }
                 Err("bytes of several tags".into())
+            }
+            // So many bytes, and a number that stands for them.
+            "digest" => {
+                let (offset, len) = (number(2)?, number(3)? as usize);
+                let mut bytes = vec![0; len];
+                let n = file.read_at(offset, &mut bytes)?;
+                Ok(format!("{n} {}", digest(&bytes[..n])))
+            }
+            "punch" => {
+                file.punch(number(2)?..number(3)?)?;
+                Ok(nothing())
             }
             "pound" => {
                 let (offset, len) = (number(3)?, number(4)? as usize);

@@ -6,4 +6,5 @@
 mod certified;
 mod claims;
 mod cut_off;
+mod growth;
 mod site;

@@ -63,6 +63,12 @@ impl Model {
                 let count = 1 + self.random.index(3_000);
                 self.write(at, count);
             }
+            6 if len > 0 => {
+                let at = self.random.below(len);
+                let end = at + 1 + self.random.below(300_000);
+                self.file.punch(at..end).expect("punch");
+                self.bytes[at as usize..end.min(len) as usize].fill(0);
+            }
             _ if len > 0 => {
                 let at = self.random.below(len);
                 let count = (1 + self.random.index(50_000)).min((len - at) as usize);

@@ -1,6 +1,6 @@
 //! What one client was promised about its file, and what it had asked for when the power went.
 //!
-//! A file is chunks that do not lie on any border. Per chunk: the tag that the last good sync found in it,
+//! A punch writes zeros, with a tag of its own. A file is chunks that do not lie on any border. Per chunk: the tag that the last good sync found in it,
 //! and the tags of all writes since. After the cut every byte of it is that of one of these tags; it may
 //! be nothing only if no sync ever found it.
 
@@ -16,6 +16,9 @@ const LAYOUTS: [&str; 4] = [
     "striped(64KiB) over 3",
     "striped(17) over 3",
 ];
+
+/// The tag of zeros that were punched.
+const PUNCHED: u64 = 0;
 
 #[derive(Clone, Debug, Default)]
 struct Chunk {
@@ -90,6 +93,14 @@ impl Ledger {
                 self.syncs += 1;
                 self.chunks.iter_mut().for_each(Chunk::synced);
             }
+            4 => {
+                let first = random.index(CHUNKS);
+                let last = (first + random.index(3)).min(CHUNKS - 1);
+                for chunk in &mut self.chunks[first..=last] {
+                    chunk.since.push(PUNCHED);
+                }
+                file.punch((first * CHUNK) as u64..((last + 1) * CHUNK) as u64)?;
+            }
             _ => {
                 let first = random.index(CHUNKS);
                 let last = (first + random.index(3)).min(CHUNKS - 1);
@@ -121,7 +132,9 @@ impl Ledger {
         };
         let file = open(client, name);
         let size = file.size().unwrap() as usize;
-        let synced_to = self.chunks.iter().rposition(|c| c.synced.is_some());
+        // A punch does not make a file longer.
+        let is_there = |c: &Chunk| c.synced.is_some_and(|tag| tag != PUNCHED);
+        let synced_to = self.chunks.iter().rposition(is_there);
         let at_least = synced_to.map_or(0, |last| (last + 1) * CHUNK);
         assert!(size >= at_least, "{name}: {size} bytes of {at_least}");
         assert!(size <= CHUNKS * CHUNK, "{name}: {size} bytes");
@@ -131,7 +144,11 @@ impl Ledger {
             let tags: Vec<u64> = chunk.synced.iter().chain(&chunk.since).copied().collect();
             let range = (k * CHUNK).min(size)..((k + 1) * CHUNK).min(size);
             for (x, &byte) in range.clone().zip(&bytes[range]) {
-                let is_known = tags.iter().any(|&tag| pattern_byte(tag, x as u64) == byte);
+                let is_of = |tag| match tag {
+                    PUNCHED => byte == 0,
+                    tag => pattern_byte(tag, x as u64) == byte,
+                };
+                let is_known = tags.iter().any(|&tag| is_of(tag));
                 let is_nothing = chunk.synced.is_none() && byte == 0;
                 assert!(
                     is_known || is_nothing,

@@ -12,6 +12,7 @@ mod anywhen;
 mod failed_sync;
 mod ledger;
 mod promises;
+mod quota;
 mod truncate;
 
 use std::path::PathBuf;

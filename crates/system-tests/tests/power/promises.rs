@@ -141,6 +141,40 @@ fn cut_that_was_acknowledged_holds_after_a_power_cut_and_no_old_byte_returns() {
 }
 
 #[test]
+fn seed001_s13_punched_bytes_are_zero_after_a_power_cut_once_they_are_synced() {
+    let Some(mut host) = Host::start(3) else {
+        return;
+    };
+    let client = host.client();
+    let file = create(&client, "/f", "striped(1000) over 3");
+    let mut model = whole(0, LEN, 1);
+    file.write_at(0, &model).unwrap();
+    file.sync().unwrap();
+    file.punch(50_500..150_250).unwrap();
+    assert!(file.sync().unwrap().is_durable);
+    model[50_500..150_250].fill(0);
+    // Not synced: zero or what it was.
+    file.punch(200_100..250_000).unwrap();
+    host.lose_power(Loss::Everything);
+    let error = file.sync().unwrap_err();
+    assert!(
+        matches!(error, client::Error::LostWrites { .. }),
+        "a punch that was lost is not told: {error}"
+    );
+    let client = host.client();
+    let file = open(&client, "/f");
+    assert_eq!(file.size().unwrap(), LEN as u64);
+    let found = read(&file, 0, LEN + 9);
+    let odd = (0..LEN).find(|&x| {
+        let is_hole = (200_100..250_000).contains(&x) && found[x] == 0;
+        found[x] != model[x] && !is_hole
+    });
+    assert_eq!(odd, None, "neither what was synced nor zero");
+    assert_eq!(file.scrub().unwrap().damaged, 0);
+    host.assert_well();
+}
+
+#[test]
 fn synced_bytes_are_where_a_move_brought_them_after_a_power_cut() {
     let Some(mut host) = Host::start(3) else {
         return;

@@ -102,6 +102,33 @@ record! {
         pub size: u64,
     }
 
+    /// Makes a range of the file zero, as far as its bytes lie here, and gives their space back. The size stays. Asked
+    /// twice it is done twice.
+    pub struct Punch {
+        /// A view of the file, with the right to write.
+        pub view: u64,
+        /// First byte of the file.
+        pub lo: u64,
+        /// One past the last byte.
+        pub hi: u64,
+        /// The epoch.
+        pub epoch: u64,
+        /// Lease or lock number of an atomic handle, else 0.
+        pub number: u64,
+        /// Whether the answer comes when the zeros are in the data files.
+        pub is_through: bool,
+        /// The layout state that says which servers have to be asked.
+        pub version: Bytes,
+    }
+
+    /// What a punch leaves to be synced.
+    pub struct PunchAnswer {
+        /// The start of the server.
+        pub start: u64,
+        /// What the zeros live and die with until they are synced.
+        pub verifier: u64,
+    }
+
     /// Makes everything that was written here to the file durable, where the store can; the owner
     /// makes the size durable too.
     pub struct Sync {
@@ -361,6 +388,7 @@ through_view!(
     Lock,
     Unlock,
     Preallocate,
+    Punch,
     Sync,
     Allocation,
     Scrub,

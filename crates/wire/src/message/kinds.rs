@@ -129,6 +129,7 @@ kinds! {
     0x8a Client to Manager: Assign => ServerId;
     0x8b Client to Manager: Buddy => BuddyIs;
     0x8c Client to Manager: GetSubfile => SubfileIs;
+    0x8f Client to IoServer: Punch => PunchAnswer;
 
     0x94 Rank to IoServer: Lead => DirectedAnswer;
     0x95 Rank to IoServer: Follow => DirectedAnswer;

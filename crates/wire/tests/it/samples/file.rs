@@ -112,6 +112,20 @@ fn add_sizes(list: &mut Samples) {
         size: size_bytes,
     };
     list.pair("", preallocate, ());
+    let punch = Punch {
+        view,
+        lo: 100,
+        hi: 1 << 33,
+        epoch,
+        number: 5,
+        is_through: true,
+        version: Bytes(vec![1, 2]),
+    };
+    let punched = PunchAnswer {
+        start: 6,
+        verifier: verifiers.life,
+    };
+    list.pair("", punch, punched);
     list.pair("", Verify {}, verifiers);
     for (word, is_durable) in [("memory", false), ("disk", true)] {
         let synced = SyncAnswer {
