@@ -15,7 +15,7 @@ use crc_fast::{CrcAlgorithm, Digest};
 use crate::status::Status;
 
 /// Version of framing and messages.
-pub const VERSION: u16 = 4;
+pub const VERSION: u16 = 5;
 /// Bytes of a header.
 pub const HEADER_BYTES: usize = 40;
 /// Longest control part of one frame.
@@ -188,8 +188,8 @@ mod tests {
         let text: String = bytes.iter().map(|b| format!("{b:02x}")).collect();
         assert_eq!(
             text,
-            "5041524904000201110003000400000088776655443322110000010000000000\
-             42795e7800000000"
+            "5041524905000201110003000400000088776655443322110000010000000000\
+             89a9f84500000000"
                 .replace(char::is_whitespace, "")
         );
         assert_eq!(Header::decode(&bytes), Ok(SAMPLE));

@@ -19,7 +19,7 @@
 //! - Decoders accept any bytes: a typed error, never a panic, never an allocation beyond what the
 //!   input itself pays for.
 //! - Whatever encodes, decodes to an equal value, and whatever decodes, encodes to the same bytes; the
-//!   golden frames in `testdata/wire-v4.txt` pin them.
+//!   golden frames in `testdata/wire-v5.txt` pin them.
 //! - A change of meaning needs a new [`frame::VERSION`].
 #![forbid(unsafe_code)]
 

@@ -29,5 +29,6 @@ mod names;
 mod profile;
 mod service;
 mod sieving;
+mod stamped;
 mod threads;
 mod write_through;

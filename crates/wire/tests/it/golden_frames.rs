@@ -1,6 +1,6 @@
-//! Golden frames: every message, byte for byte as version 4 writes it.
+//! Golden frames: every message, byte for byte as version 5 writes it.
 //!
-//! `testdata/wire-v4.txt` has a line per sample: name, direction, and header with control part in
+//! `testdata/wire-v5.txt` has a line per sample: name, direction, and header with control part in
 //! hexadecimal. `PARIO_BLESS=1` writes it anew, which is right for a message that is new and wrong
 //! for one that was released: that is a new protocol version.
 
@@ -13,7 +13,7 @@ use wire::DecodeError;
 use wire::frame::{HEADER_BYTES, Header};
 use wire::message::{KINDS, access};
 
-const HEAD: &str = "# Frames of protocol version 4: name, direction, header and control part. See docs/formats/wire.md.\n";
+const HEAD: &str = "# Frames of protocol version 5: name, direction, header and control part. See docs/formats/wire.md.\n";
 
 fn repository(path: &str) -> std::path::PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -28,7 +28,7 @@ fn line(sample: &Sample) -> String {
 
 #[test]
 fn every_frame_is_as_it_was() {
-    let path = repository("testdata/wire-v4.txt");
+    let path = repository("testdata/wire-v5.txt");
     let samples = crate::samples::all();
     let mut names = BTreeSet::new();
     for sample in &samples {

@@ -182,7 +182,7 @@ fn broken_and_foreign_peers_give_typed_errors() {
         damaged.extend(b"abd");
         cases.push((damaged, "checksum"));
         // A program of the release before, and one of the next.
-        for (other, expected) in [(VERSION - 1, "version 3"), (VERSION + 1, "version 5")] {
+        for (other, expected) in [(VERSION - 1, "version 4"), (VERSION + 1, "version 6")] {
             let mut frame = whole.to_vec();
             frame[4..6].copy_from_slice(&other.to_le_bytes());
             cases.push((frame, expected));
