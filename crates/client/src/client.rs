@@ -21,6 +21,7 @@ use crate::file::handle::Handle;
 use crate::file::options::{OpenOptions, file_mode_mask};
 use crate::session::Session;
 use crate::session::connect::{ConnectOptions, Connector};
+use crate::session::stamped::{ListedPart, PartOf};
 
 /// Subfiles of a server that one answer lists.
 const SUBFILES_AT_A_TIME: u64 = 4096;
@@ -255,29 +256,52 @@ impl Client {
     /// Attributes as the catalogue has them; the size is the durable one.
     pub fn attributes(&self, path: &str) -> Result<Metadata> {
         let path = absolute(path);
-        let found = self.session().manager(|| Stat {
+        let session = self.session();
+        session.check()?;
+        if let Some(known) = session.stamped.found(&path) {
+            return known.ok_or_else(|| not_found(&path));
+        }
+        let answer = session.manager(|| Stat {
             path: path.clone(),
             with_latest_size: false,
+            wants_stamps: false,
         })?;
+        let found = answer.found.ok_or_else(|| not_found(&path))?;
         Ok(found.attributes)
     }
 
-    /// Attributes, with the latest size: one message, however many clients write to the file.
+    /// Attributes, with the latest size: one message at most, however many clients write to the file, and none if nothing has
+    /// changed since this client was last told.
     pub fn stat(&self, path: &str) -> Result<Metadata> {
+        let session = self.session();
+        session.check()?;
         // The size counts what this process has written, also what it has not sent.
-        self.session().send_all_behind();
-        let StatAnswer {
+        session.send_all_behind();
+        let path = absolute(path);
+        if let Some(known) = session.stamped.found(&path) {
+            return known.ok_or_else(|| not_found(&path));
+        }
+        let asking = session.stamped.ask(&session);
+        let StatAnswer { found, stamped } = session.manager(|| Stat {
+            path: path.clone(),
+            with_latest_size: true,
+            wants_stamps: asking.wants_stamps(),
+        })?;
+        if stamped.is_some() {
+            let known = found.as_ref().map(|found| found.attributes.clone());
+            session
+                .stamped
+                .keep_found(&asking, path.clone(), known, stamped);
+        }
+        let Found {
             mut attributes,
             is_latest,
             ..
-        } = self.session().manager(|| Stat {
-            path: absolute(path),
-            with_latest_size: true,
-        })?;
+        } = found.ok_or_else(|| not_found(&path))?;
         if attributes.kind == Kind::File && !is_latest {
             // Its owner is away or busy, and a client waits for it. A file that may not be opened still has attributes, with the
             // size at its last sync.
-            if let Ok(file) = self.open_for_questions(path)
+            if let Ok(file) = self.open_for_questions(&path)
                 && file.id() == attributes.file
                 && let Ok(size) = file.size()
             {
@@ -480,18 +504,45 @@ pub struct Listing {
 
 impl Listing {
     fn fetch(&mut self) -> Result<()> {
-        let part = self.client.session().manager(|| List {
-            path: self.path.clone(),
-            after: self.after.clone(),
-            limit: LISTING,
-            with_attributes: self.with_attributes,
-        })?;
+        let part = self.part()?;
         self.has_more = part.has_more && !part.entries.is_empty();
         if let Some(last) = part.entries.last() {
             self.after = Some(last.name.clone());
         }
-        self.entries = part.entries.into();
+        self.entries = match Arc::try_unwrap(part) {
+            Ok(part) => part.entries.into(),
+            Err(part) => part.entries.iter().cloned().collect(),
+        };
         Ok(())
+    }
+
+    /// The next part, asked for unless it is known.
+    fn part(&self) -> Result<Arc<ListedPart>> {
+        let session = self.client.session();
+        session.check()?;
+        let part = PartOf {
+            path: self.path.clone(),
+            after: self.after.clone(),
+            with_attributes: self.with_attributes,
+        };
+        if let Some(known) = session.stamped.listed(&part) {
+            return Ok(known);
+        }
+        let asking = session.stamped.ask(&session);
+        let answer = session.manager(|| List {
+            path: part.path.clone(),
+            after: part.after.clone(),
+            limit: LISTING,
+            with_attributes: part.with_attributes,
+            wants_stamps: asking.wants_stamps(),
+        })?;
+        let listed = Arc::new(ListedPart {
+            entries: answer.entries,
+            has_more: answer.has_more,
+        });
+        let stamped = answer.stamped;
+        session.stamped.keep_listed(&asking, part, &listed, stamped);
+        Ok(listed)
     }
 }
 
@@ -507,6 +558,15 @@ impl Iterator for Listing {
             return Some(Err(error));
         }
         self.entries.pop_front().map(Ok)
+    }
+}
+
+/// What the metadata manager says where nothing is.
+fn not_found(path: &str) -> Error {
+    Error::Refused {
+        status: wire::Status::NotFound,
+        text: format!("{path}: no such file or directory"),
+        server: None,
     }
 }
 

@@ -11,6 +11,8 @@
 //! | `pointers` | shared file pointers and append reservations |
 //! | `sizes` | the size of a file |
 //! | `settled` | which files have the size that the catalogue has |
+//! | `stamps` | when what was told about names was last changed |
+//! | `recalls` | clients that have to be told of such changes |
 //! | `moves` | a move as changes of a layout state |
 //! | `capability` | what the metadata manager seals |
 //! | `hints` | hints between what travels and what is judged |
@@ -30,5 +32,7 @@ pub mod hints;
 pub mod locks;
 pub mod moves;
 pub mod pointers;
+pub mod recalls;
 pub mod settled;
 pub mod sizes;
+pub mod stamps;

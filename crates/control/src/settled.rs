@@ -98,6 +98,11 @@ impl SettledSizes {
             .is_some_and(|since| *since <= moment)
     }
 
+    /// Whether a client has it open for writing.
+    pub fn is_written(&self, file: FileId) -> bool {
+        self.writers.contains_key(&file)
+    }
+
     /// A handle for writing is there from now on. Told before its client hears of it.
     pub fn opened(&mut self, file: FileId) {
         *self.writers.entry(file).or_default() += 1;

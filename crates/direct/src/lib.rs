@@ -27,6 +27,7 @@
 //! | `table`, `page`, `segment` | the control table, the page of a client, and memory of extents as a client maps it |
 //! | `mapping` | shared mappings, and atomics in them |
 //! | `liveness`, `process` | whether a process lives, and is still the one that it was |
+//! | `stamps` | what the metadata manager says of the age of its answers |
 //! | `assembly` | bytes that processes of one host exchange, in steps or through lanes |
 //! | `commons` | memory of a process that others of its user read in place |
 //!
@@ -49,6 +50,7 @@ mod mapping;
 mod page;
 mod process;
 mod segment;
+mod stamps;
 mod table;
 
 pub use assembly::{Apart, Assembly, Cargo, Drive, MOST_MEMBERS, Run, SAID_WORDS, Ticket};
@@ -57,4 +59,5 @@ pub use liveness::Liveness;
 pub use page::{Active, Claim, ClientPage, ENDS, MARKS, SLOTS, ServerPage};
 pub use process::Process;
 pub use segment::{MappedSegment, TouchCounts, Touches, UNIT_BYTES, Use};
+pub use stamps::{StampPage, StampView};
 pub use table::{ClientTable, ENTRIES, FormerTable, ServerTable};

@@ -26,6 +26,7 @@
 //! | `relayout` | moving a file into another layout |
 //! | `servers` | asking I/O servers |
 //! | `sizes` | the latest sizes, for those who ask for attributes |
+//! | `stamps` | for how long answers about names are so, and telling clients elsewhere |
 //! | `trust` | whom clients on other hosts work for |
 //! | `hints`, `profiles`, `calibration` | what files were hinted, how they were used, what hosts have measured |
 //! | `auto_layout` | layouts that follow the use of a file by themselves |
@@ -52,6 +53,7 @@ mod relayout;
 mod requests;
 mod servers;
 mod sizes;
+mod stamps;
 mod start;
 mod statistics;
 mod teams;

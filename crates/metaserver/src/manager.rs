@@ -32,6 +32,7 @@ use wire::message::profile::{GetProfile, PutProfile, ReportUse, SetProfile};
 use wire::message::session::{
     Credentials, GetSupervisor, Goodbye, Hello, Ping, Role, Shutdown, Statistics, Welcome,
 };
+use wire::message::stamps::{AttachStamps, AwaitRecalls};
 use wire::message::team::{Gather, LeaveTeam, WatchTeam};
 use wire::message::{self, Bytes, Field, Refusal, Request};
 use wire::{ClientId, ServerId, Status, Time};
@@ -45,6 +46,7 @@ use crate::members::Membership;
 use crate::profiles::Profiles;
 use crate::relayout::Moves;
 use crate::servers::IdleLinks;
+use crate::stamps::Stamps;
 use crate::statistics::Requests;
 use crate::teams::Teams;
 use crate::timer::Timer;
@@ -99,6 +101,8 @@ pub(crate) struct Manager {
     pub(crate) watch: Watch,
     /// Which files have the size that the catalogue has.
     pub(crate) settled: Arc<Mutex<SettledSizes>>,
+    /// When what clients were told was changed; nothing if it may change without a commit.
+    pub(crate) stamps: Option<Arc<Stamps>>,
     /// Connections to servers, for the next question.
     pub(crate) idle_links: IdleLinks,
     pub(crate) requests: Requests,
@@ -134,6 +138,8 @@ pub(crate) struct Session {
     pub(crate) whereabouts: Whereabouts,
     /// What keys travel in.
     pub(crate) channel: Channel,
+    /// Whether the connection carries descriptors.
+    pub(crate) is_on_socket: bool,
     asked: Asked,
     manager: Weak<Manager>,
     /// Its place among the connections of its user.
@@ -186,6 +192,7 @@ impl Manager {
             credentials: Arc::new(Credentials::ROOT),
             whereabouts: Whereabouts::default(),
             channel: Channel::private(),
+            is_on_socket: false,
             asked: Asked {
                 number: self.next_own_request.fetch_add(1, Ordering::Relaxed),
                 ..Asked::default()
@@ -489,6 +496,7 @@ impl Manager {
             credentials: Arc::new(credentials),
             whereabouts,
             channel: proven.channel.clone(),
+            is_on_socket: peer.pid.is_some(),
             asked: Asked::default(),
             manager: self.this(),
             _taken: taken,
@@ -625,6 +633,7 @@ impl Service for Manager {
                     manager.join(session, request, socket)
                 });
             }
+            AttachStamps::KIND => return self.attach_stamps(session, exchange),
             Shutdown::KIND => {
                 let mut is_done = false;
                 let outcome = self.reply::<Shutdown>(session, exchange, |m, session, request| {
@@ -644,6 +653,7 @@ impl Service for Manager {
             Goodbye => Manager::goodbye;
             Statistics => |manager, _, _| manager.statistics();
             GetSupervisor => Manager::supervisor;
+            AwaitRecalls => Manager::await_recalls;
 
             Open => Manager::open_backed;
             Reopen => Manager::reopen;

@@ -7,6 +7,7 @@ use control::capability::Capability;
 use control::settled::Farewell;
 use layout::View;
 use meta::catalogue as durable;
+use meta::catalogue::Trail;
 use wire::frame::MAX_CONTROL_BYTES;
 use wire::message::catalogue::*;
 use wire::message::{Bytes, Field};
@@ -143,33 +144,65 @@ impl Manager {
     }
 
     pub(crate) fn stat(&self, session: &mut Session, r: Stat) -> Result<StatAnswer, Refused> {
+        let begun = self.stamps_moment();
         let moment = self.settled.lock().moment();
         let snapshot = self.read(session)?;
-        let mut attributes = snapshot.stat(&session.credentials, &r.path)?;
+        let mut trail = Trail::default();
+        let found = snapshot.stat_on(&session.credentials, &r.path, &mut trail);
+        let mut attributes = match found {
+            Err(meta::MetaError::NotFound(_)) if r.wants_stamps => {
+                return Ok(StatAnswer {
+                    found: None,
+                    stamped: self.stamped(session, begun, trail),
+                });
+            }
+            found => found?,
+        };
         let owner = match attributes.kind {
             Kind::Directory => None,
             Kind::File => Some(snapshot.layout(attributes.file)?.owner()?),
         };
         let is_latest = r.with_latest_size
             && self.put_latest_sizes(&snapshot, moment, &mut [&mut attributes])? == [true];
-        Ok(StatAnswer {
+        let is_known = !r.with_latest_size || self.is_settled(&attributes, moment);
+        let stamped = match r.wants_stamps && is_known {
+            true => self.stamped(session, begun, trail),
+            false => None,
+        };
+        let found = Found {
             attributes,
             is_latest,
             owner,
+        };
+        Ok(StatAnswer {
+            found: Some(found),
+            stamped,
         })
     }
 
+    /// Whether what is told of a size stays so until somebody opens the file for writing.
+    fn is_settled(&self, attributes: &Attributes, moment: u64) -> bool {
+        attributes.kind == Kind::Directory
+            || self
+                .settled
+                .lock()
+                .is_settled_since(attributes.file, moment)
+    }
+
     pub(crate) fn list(&self, session: &mut Session, r: List) -> Result<Listing, Refused> {
+        let begun = self.stamps_moment();
         let moment = self.settled.lock().moment();
         let snapshot = self.read(session)?;
         let limit = (r.limit as usize).min(MAX_ENTRIES);
         let after = r.after.as_deref();
-        let mut listing = snapshot.list(&session.credentials, &r.path, after, limit)?;
+        let mut trail = Trail::default();
+        let who = &session.credentials;
+        let mut listing = snapshot.list_on(who, &r.path, after, limit, &mut trail)?;
         let mut bytes = Vec::new();
         let mut fits = 0;
         for entry in &mut listing.entries {
             if r.with_attributes {
-                let mut attributes = snapshot.stat_file(entry.file)?;
+                let mut attributes = snapshot.stat_file_on(entry.file, &mut trail)?;
                 for text in [&mut attributes.array, &mut attributes.layout] {
                     text.take_if(|text| text.len() > LISTED_TEXT_BYTES);
                 }
@@ -188,6 +221,10 @@ impl Manager {
             .filter_map(|entry| entry.attributes.as_mut())
             .collect();
         self.put_latest_sizes(&snapshot, moment, &mut attributes)?;
+        let mut listed = listing.entries.iter().filter_map(|e| e.attributes.as_ref());
+        if r.wants_stamps && listed.all(|attributes| self.is_settled(attributes, moment)) {
+            listing.stamped = self.stamped(session, begun, trail);
+        }
         Ok(listing)
     }
 

@@ -1,7 +1,8 @@
 //! The latest sizes of files, for clients that ask for attributes.
 //!
 //! Of a settled file ([`control::settled`]) the catalogue has the size. The owners of all others are asked, each for all its
-//! files at once. What an owner cannot tell soon keeps the durable size, and is said to be that.
+//! files at once. What an owner cannot tell soon keeps the durable size, and is said to be that. A size that nobody reported, of a
+//! file that nobody writes to, is put into the catalogue: the next question is answered there.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -59,6 +60,7 @@ impl Manager {
             }
         }
         let answers = self.ask_each(&asked, LIMIT);
+        let mut unreported = Vec::new();
         let mut settled = self.settled.lock();
         for ((_, indices, question), answer) in questions.iter().zip(answers) {
             // One that cannot be asked says nothing of any.
@@ -67,9 +69,30 @@ impl Manager {
             for (index, size) in indices.iter().zip(sizes) {
                 let attributes = &mut *list[*index];
                 let (is_told, answer) = take_size(attributes, size);
+                let is_whole = attributes.truncate_to.is_none();
+                if is_told
+                    && answer == Answer::Other
+                    && is_whole
+                    && !settled.is_written(attributes.file)
+                {
+                    let Attributes {
+                        file, epoch, size, ..
+                    } = *attributes;
+                    unreported.push((file, epoch, size, attributes.modified));
+                }
                 settled.answered(attributes.file, answer);
                 is_latest[*index] = is_told;
             }
+        }
+        drop(settled);
+        if !unreported.is_empty() {
+            // What the owner says it would report itself; a store that failed, or a file that is gone, needs no size.
+            let _ = self.committer.run(move |b| {
+                for (file, epoch, size, modified) in &unreported {
+                    let _ = b.report_size(*file, *epoch, *size, *modified);
+                }
+                Ok(())
+            });
         }
         Ok(is_latest)
     }

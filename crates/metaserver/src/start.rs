@@ -26,6 +26,7 @@ use crate::backing::Backing;
 use crate::committer::{Committer, Refused};
 use crate::directory::Directory;
 use crate::manager::Manager;
+use crate::stamps::Stamps;
 use crate::timer::Timer;
 use crate::trust::Trust;
 
@@ -182,6 +183,14 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
     let starts = catalogue.starts().map_err(opened)?;
     let is_recovering = catalogue.is_recovering();
     let settled = catalogue.settled();
+    // Where memory cannot be shared, clients ask each time.
+    let stamps = match options.backing {
+        Some(_) => None,
+        None => Stamps::new(starts).ok().map(Arc::new),
+    };
+    if let Some(stamps) = &stamps {
+        catalogue.stamp_changes(Arc::clone(stamps) as _);
+    }
     let committer = Committer::start(catalogue).map_err(StartError::System)?;
     let timer = Timer::start().map_err(StartError::System)?;
     let watch = Watch::start().map_err(StartError::System)?;
@@ -219,6 +228,7 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         timer,
         watch,
         settled,
+        stamps,
         idle_links: Default::default(),
         requests: Default::default(),
         is_ending: AtomicBool::new(false),

@@ -38,6 +38,7 @@ impl Manager {
         let counts = self.committer.counts();
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         let catalogue = self.snapshot()?.counts()?;
+        let not_heard = self.stamps.as_ref().map_or(0, |s| of(&s.not_heard));
         let mut list: Vec<(String, u64)> = [
             ("starts", self.starts),
             ("uptime_seconds", self.since.elapsed().as_secs()),
@@ -52,6 +53,7 @@ impl Manager {
             ("files", catalogue.files),
             ("directories", catalogue.directories),
             ("removals", catalogue.removals),
+            ("changes_not_heard", not_heard),
             ("hints_given", of(&counts.hints[0])),
             ("hints_used", of(&counts.hints[1])),
             ("hints_overridden", of(&counts.hints[2])),

@@ -55,8 +55,8 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     (
         "metaserver",
         &[
-            "advise", "control", "falls", "identity", "layout", "lockfile", "meta", "serving",
-            "wire",
+            "advise", "control", "direct", "falls", "identity", "layout", "lockfile", "meta",
+            "serving", "wire",
         ],
     ),
     (

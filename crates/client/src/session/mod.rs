@@ -10,6 +10,7 @@
 //! | `connect` | what a program says when it connects |
 //! | `lane` | connections that one thread uses at a time |
 //! | `open_files` | what the open files of a client have in common |
+//! | `stamped` | what the metadata manager has said about names, for as long as it is so |
 //!
 //! Invariants
 //! - Nothing is sent from a process other than the one that connected.
@@ -21,6 +22,7 @@ pub(crate) mod beats;
 pub(crate) mod connect;
 pub(crate) mod lane;
 pub(crate) mod open_files;
+pub(crate) mod stamped;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,6 +43,7 @@ use crate::session::beats::Beats;
 use crate::session::connect::{ConnectOptions, Connector};
 use crate::session::lane::Lane;
 use crate::session::open_files::OpenFiles;
+use crate::session::stamped::StampedAnswers;
 use crate::transport::outage::Outages;
 use crate::transport::patience::Patience;
 use crate::transport::pipe::{self, Pipe};
@@ -65,6 +68,8 @@ pub(crate) struct Session {
     members: Mutex<HashMap<u64, (Member, bool)>>,
     numbers: AtomicU64,
     pub(crate) open_files: OpenFiles,
+    /// What is known about names.
+    pub(crate) stamped: StampedAnswers,
     /// The shortest message that a server has wanted so far.
     message_bytes: AtomicU64,
     messages: AtomicU64,
@@ -108,6 +113,7 @@ impl Session {
             members: Mutex::default(),
             numbers: AtomicU64::new(1),
             open_files: OpenFiles::default(),
+            stamped: StampedAnswers::default(),
             message_bytes: AtomicU64::new(u64::MAX),
             messages: AtomicU64::new(0),
             data_messages: AtomicU64::new(0),
@@ -291,6 +297,16 @@ impl Session {
             lane.manager = Some(pipe);
         }
         Ok(lane.manager.as_mut().expect("just made"))
+    }
+
+    /// Which start of the metadata manager was last connected to.
+    pub(crate) fn manager_start(&self) -> u64 {
+        *self.manager_start.lock()
+    }
+
+    /// Where the metadata manager listens now, if that can be told.
+    pub(crate) fn manager_endpoint(&self) -> Option<Endpoint> {
+        self.connector.endpoint().ok()
     }
 
     /// A connection to the metadata manager beside the lanes.

@@ -31,6 +31,7 @@ mod profile;
 mod punch;
 mod service;
 mod sieving;
+mod stamped;
 mod subfiles;
 mod threads;
 mod write_through;

@@ -4,9 +4,12 @@
 //! Sizes are the durable ones; the owner of an open file knows the latest.
 
 use super::access::{Caller, MODE_BITS, Permission, allows, demand, demand_owner, denied};
-use super::path::resolve;
+use control::stamps::Subject;
+
+use super::path::{resolve, resolve_on};
 use super::record::{Counter, Node, counter, key, node, put_node, read_entry};
 use super::rows::Rows;
+use super::stamped::Trail;
 use super::{Batch, Credentials, Snapshot};
 use crate::error::MetaError;
 use crate::{FileId, Time};
@@ -50,12 +53,29 @@ pub(crate) fn attributes(rows: &dyn Rows, file: FileId) -> Result<Attributes, Me
 impl Snapshot {
     /// The attributes of a path.
     pub fn stat(&self, who: &Credentials, path: &str) -> Result<Attributes, MetaError> {
-        let (file, _) = resolve(&self.rows, who, path)?;
+        self.stat_on(who, path, &mut Trail::default())
+    }
+
+    /// The attributes of a path, and what they depend on; of a path that does not exist, what that depends on.
+    pub fn stat_on(
+        &self,
+        who: &Credentials,
+        path: &str,
+        trail: &mut Trail,
+    ) -> Result<Attributes, MetaError> {
+        let (file, _) = resolve_on(&self.rows, who, path, trail)?;
+        trail.saw(Subject::Node(file));
         attributes(&self.rows, file)
     }
 
     /// The attributes of a number that the caller got by opening.
     pub fn stat_file(&self, file: FileId) -> Result<Attributes, MetaError> {
+        self.stat_file_on(file, &mut Trail::default())
+    }
+
+    /// The attributes of a number, and what they depend on.
+    pub fn stat_file_on(&self, file: FileId, trail: &mut Trail) -> Result<Attributes, MetaError> {
+        trail.saw(Subject::Node(file));
         attributes(&self.rows, file)
     }
 
@@ -67,11 +87,25 @@ impl Snapshot {
         after: Option<&str>,
         limit: usize,
     ) -> Result<Listing, MetaError> {
-        let (directory, node) = resolve(&self.rows, who, path)?;
+        self.list_on(who, path, after, limit, &mut Trail::default())
+    }
+
+    /// [`Snapshot::list`], and what that depends on.
+    pub fn list_on(
+        &self,
+        who: &Credentials,
+        path: &str,
+        after: Option<&str>,
+        limit: usize,
+        trail: &mut Trail,
+    ) -> Result<Listing, MetaError> {
+        let (directory, node) = resolve_on(&self.rows, who, path, trail)?;
         if !node.is_directory() {
             return Err(MetaError::NotDirectory(path.to_owned()));
         }
+        trail.saw(Subject::Access(directory));
         demand(&node, who, Permission::Read, path)?;
+        trail.saw(Subject::Entries(directory));
         let after = after.map(|name| key::entry(directory, name));
         let prefix = key::entries_of(directory);
         let mut found = self
@@ -91,7 +125,11 @@ impl Snapshot {
                 })
             })
             .collect::<Result<_, MetaError>>()?;
-        Ok(Listing { entries, has_more })
+        Ok(Listing {
+            entries,
+            has_more,
+            stamped: None,
+        })
     }
 
     /// What there is in all.

@@ -11,6 +11,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use control::settled::{Farewell, SettledSizes};
+use control::stamps::Subject;
 use parking_lot::Mutex;
 
 use crate::error::MetaError;
@@ -52,6 +53,8 @@ pub(crate) struct Handles {
     by_user: HashMap<u32, usize>,
     /// How to take back what was changed since the last mark, the latest at the end.
     undo: Vec<Undo>,
+    /// Slots of files that were opened for writing since this was last asked: what was told of their sizes may be wrong.
+    touched: Vec<u32>,
     /// Told of every handle for writing, before its client hears of it.
     pub(crate) settled: Arc<Mutex<SettledSizes>>,
 }
@@ -78,6 +81,7 @@ impl Handles {
             by_file: HashMap::new(),
             by_user: HashMap::new(),
             undo: Vec::new(),
+            touched: Vec::new(),
             settled: Arc::new(Mutex::new(settled)),
         }
     }
@@ -98,6 +102,11 @@ impl Handles {
                 Undo::Recovered => self.recovering = true,
             }
         }
+    }
+
+    /// Slots of files that were opened for writing since this was last asked.
+    pub(crate) fn take_touched(&mut self) -> Vec<u32> {
+        std::mem::take(&mut self.touched)
     }
 
     /// A client that is not back by now is not coming.
@@ -130,6 +139,7 @@ impl Handles {
     fn put(&mut self, id: HandleId, handle: Handle) {
         if handle.rights.allow(Rights::WRITE) {
             self.settled.lock().opened(handle.file);
+            self.touched.push(Subject::Node(handle.file).slot());
         }
         self.open.insert(id, handle);
         *self.by_user.entry(handle.user).or_default() += 1;

@@ -39,6 +39,7 @@ mod relayout;
 mod rewritten;
 mod rows;
 mod size;
+mod stamped;
 mod usage;
 mod version1;
 mod views;
@@ -49,6 +50,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use control::settled::SettledSizes;
+use control::stamps::Stamping;
 use parking_lot::Mutex;
 use redb::Database;
 pub use redb::StorageBackend;
@@ -66,6 +68,7 @@ pub use prepared::{LayoutMeanings, LayoutQuestion};
 pub use profiles::{AutoState, KeptProfile};
 pub use record::MoveRecord;
 pub use relayout::{MoveTarget, PartAt};
+pub use stamped::Trail;
 
 pub use usage::HintCounts;
 pub use views::MAX_VIEW_BYTES;
@@ -97,6 +100,8 @@ pub struct Catalogue {
     handles: Handles,
     answered: AnswerWindows,
     usage: Usage,
+    /// Told of everything that changes, before and after it can be seen.
+    stamping: Option<Arc<dyn Stamping>>,
     commits: u64,
     /// The store failed; what is durable is not known until it is opened again.
     failed: Option<MetaError>,
@@ -170,13 +175,14 @@ impl Catalogue {
             0 => ROOT,
             _ => FileId(counter(rows, Counter::NextFile)?),
         };
-        let changed = writing.finish()?;
+        let (changed, _) = writing.finish()?;
         transaction.end(changed)?;
         Ok(Catalogue {
             db: Arc::new(db),
             handles: Handles::new(start, start > 0, SettledSizes::new(first)),
             answered,
             usage: Usage::default(),
+            stamping: None,
             commits: 0,
             failed: None,
         })
@@ -197,7 +203,7 @@ impl Catalogue {
 
     fn run<T>(&mut self, work: impl FnOnce(&mut Batch<'_>) -> T) -> Result<T, MetaError> {
         let transaction = Transaction::begin(&self.db)?;
-        let (result, changed) = {
+        let (result, changed, mut slots) = {
             let mut batch = Batch {
                 rows: transaction.rows()?,
                 handles: &mut self.handles,
@@ -212,10 +218,23 @@ impl Catalogue {
             batch.sweep_answers();
             match batch.failed {
                 Some(error) => return Err(error),
-                None => (result, batch.rows.finish()?),
+                None => {
+                    let (changed, slots) = batch.rows.finish()?;
+                    (result, changed, slots)
+                }
             }
         };
+        slots.extend(self.handles.take_touched());
+        let slots: Vec<u32> = slots.into_iter().collect();
+        let stamping = self.stamping.as_ref().filter(|_| !slots.is_empty());
+        if let Some(stamping) = stamping {
+            stamping.begin(&slots);
+        }
+        // If this fails nothing is told any more, and what was told is not believed: the slots stay in change.
         transaction.end(changed)?;
+        if let Some(stamping) = stamping {
+            stamping.end(&slots);
+        }
         self.commits += u64::from(changed);
         Ok(result)
     }
@@ -250,6 +269,11 @@ impl Catalogue {
     /// Whether clients of the start before may still open their handles again.
     pub fn is_recovering(&self) -> bool {
         self.handles.recovering
+    }
+
+    /// Tells of all changes from now on.
+    pub fn stamp_changes(&mut self, stamping: Arc<dyn Stamping>) {
+        self.stamping = Some(stamping);
     }
 
     /// What became of hints since the catalogue was opened.

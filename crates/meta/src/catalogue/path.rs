@@ -5,10 +5,13 @@
 //! once, `.` stays, `..` goes up (from the root to the root), and a slash at the end demands a
 //! directory. Every directory on the way needs search permission.
 
+use control::stamps::Subject;
+
 use super::Credentials;
 use super::access::{Permission, demand};
 use super::record::{Node, ROOT, find_entry, node};
 use super::rows::Rows;
+use super::stamped::Trail;
 use crate::FileId;
 use crate::error::MetaError;
 
@@ -68,6 +71,7 @@ fn walk(
     who: &Credentials,
     parts: &[&str],
     path: &str,
+    trail: &mut Trail,
 ) -> Result<(FileId, Node), MetaError> {
     let mut at = ROOT;
     let mut here = node(rows, ROOT)?;
@@ -75,10 +79,13 @@ fn walk(
         if !here.is_directory() {
             return Err(MetaError::NotDirectory(path.to_owned()));
         }
+        trail.saw(Subject::Access(at));
         demand(&here, who, Permission::Execute, path)?;
         at = if *part == ".." {
+            trail.saw_other();
             here.parent
         } else {
+            trail.saw(Subject::Entry(at, part));
             find_entry(rows, at, part)?.ok_or_else(|| MetaError::NotFound(path.to_owned()))?
         };
         here = node(rows, at)?;
@@ -92,7 +99,17 @@ pub(crate) fn resolve(
     who: &Credentials,
     path: &str,
 ) -> Result<(FileId, Node), MetaError> {
-    let (file, node) = walk(rows, who, &components(path)?, path)?;
+    resolve_on(rows, who, path, &mut Trail::default())
+}
+
+/// What has this path, and what that depends on.
+pub(crate) fn resolve_on(
+    rows: &dyn Rows,
+    who: &Credentials,
+    path: &str,
+    trail: &mut Trail,
+) -> Result<(FileId, Node), MetaError> {
+    let (file, node) = walk(rows, who, &components(path)?, path, trail)?;
     if path.ends_with('/') && !node.is_directory() {
         return Err(MetaError::NotDirectory(path.to_owned()));
     }
@@ -116,7 +133,7 @@ pub(crate) fn locate<'p>(
             format!("`{path}` does not end with a name"),
         ));
     };
-    let (directory, directory_node) = walk(rows, who, above, path)?;
+    let (directory, directory_node) = walk(rows, who, above, path, &mut Trail::default())?;
     if !directory_node.is_directory() {
         return Err(MetaError::NotDirectory(path.to_owned()));
     }

@@ -7,7 +7,7 @@
 //! its neighbours in the same transaction are untouched. The operations of one request are gathered once more
 //! before they reach the transaction: a request that panics takes them all with it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Bound;
 
 use redb::{
@@ -15,6 +15,7 @@ use redb::{
     WriteTransaction,
 };
 
+use super::stamped::touch;
 use crate::error::MetaError;
 
 const ROWS: TableDefinition<'static, &'static [u8], &'static [u8]> =
@@ -119,6 +120,7 @@ impl Transaction {
             pending: BTreeMap::new(),
             staged: BTreeMap::new(),
             changed: false,
+            touched: BTreeSet::new(),
         })
     }
 
@@ -141,14 +143,16 @@ pub(crate) struct RowsTransaction<'t> {
     /// What the operations of the request under way have changed that succeeded.
     staged: BTreeMap<Vec<u8>, Option<Vec<u8>>>,
     changed: bool,
+    /// Slots of what was changed.
+    touched: BTreeSet<u32>,
 }
 
 impl RowsTransaction<'_> {
-    /// Keeps what is pending; returns whether the transaction has anything to commit.
-    pub(crate) fn finish(mut self) -> Result<bool, MetaError> {
+    /// Keeps what is pending; returns whether the transaction has anything to commit, and the slots of what it changes.
+    pub(crate) fn finish(mut self) -> Result<(bool, BTreeSet<u32>), MetaError> {
         self.keep();
         self.settle()?;
-        Ok(self.changed)
+        Ok((self.changed, self.touched))
     }
 
     pub(crate) fn put(&mut self, key: Vec<u8>, value: Vec<u8>) {
@@ -172,10 +176,12 @@ impl RowsTransaction<'_> {
     pub(crate) fn settle(&mut self) -> Result<(), MetaError> {
         for (key, value) in std::mem::take(&mut self.staged) {
             self.changed = true;
-            match value {
+            let old = match &value {
                 Some(value) => self.table.insert(&key[..], &value[..])?,
                 None => self.table.remove(&key[..])?,
             };
+            let old = old.as_ref().map(|old| old.value());
+            touch(&mut self.touched, &key, old, value.as_deref());
         }
         Ok(())
     }

@@ -40,6 +40,7 @@ fn ten_thousand_files_through_four_connections() {
             after: after.clone(),
             limit: u32::MAX,
             with_attributes: false,
+            wants_stamps: false,
         });
         found += part.entries.len();
         after = part.entries.last().map(|e| e.name.clone());

@@ -283,7 +283,13 @@ pub(crate) fn stat(path: &str) -> Stat {
     Stat {
         path: path.into(),
         with_latest_size: false,
+        wants_stamps: false,
     }
+}
+
+/// What a stat has found.
+pub(crate) fn stat_found(answer: StatAnswer) -> Found {
+    answer.found.expect("there, or refused")
 }
 
 pub(crate) fn close(handle: HandleId) -> Close {

@@ -116,7 +116,7 @@ fn acknowledged_creates_survive_kill_9_of_the_manager() {
     let _manager = scratch.start();
     let mut c = Asker::client(&socket);
     for path in &acknowledged {
-        let attributes = c.ask(&stat(path)).attributes;
+        let attributes = stat_found(c.ask(&stat(path))).attributes;
         assert_eq!(attributes.mode, 0o600);
         assert!(attributes.layout.is_some());
     }

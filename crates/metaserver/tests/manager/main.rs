@@ -13,5 +13,6 @@ mod members;
 mod names;
 mod relayout;
 mod relayout_twice;
+mod stamps;
 mod strangers;
 mod twice;

@@ -137,7 +137,7 @@ fn members_survive_a_restart_of_the_manager() {
     let (scratch, manager, mut members) = with_members("restart", 2);
     let mut c = Asker::client(&scratch.socket());
     c.create("/f");
-    let file = c.ask(&stat("/f")).attributes.file;
+    let file = stat_found(c.ask(&stat("/f"))).attributes.file;
     manager.stop();
     assert!(members[0].asker.try_ask(&report()).is_err());
     let options = Options {
@@ -205,7 +205,7 @@ fn truncates_are_asked_by_the_owner_for_a_client() {
     );
     // No other client is told the new size before the servers have cut.
     let mut second = Asker::client(&scratch.socket());
-    assert_eq!(second.ask(&stat("/f")).attributes.size, 77);
+    assert_eq!(stat_found(second.ask(&stat("/f"))).attributes.size, 77);
     let opened = second.open("/f", Rights::READ).attributes;
     assert_eq!((opened.size, opened.epoch), (77, 0));
     let again = owner.ask(&begin(writer.handle, c.id()));
@@ -217,7 +217,7 @@ fn truncates_are_asked_by_the_owner_for_a_client() {
         epoch: 1,
     });
     assert_eq!((state.size, state.truncate_to), (10, None));
-    assert_eq!(second.ask(&stat("/f")).attributes.size, 10);
+    assert_eq!(stat_found(second.ask(&stat("/f"))).attributes.size, 10);
 }
 
 /// The answer to its first join was lost, so that it does not know its number and joins as it did before.

@@ -32,6 +32,7 @@ fn list(path: &str, after: Option<&str>, limit: u32) -> List {
         after: after.map(str::to_owned),
         limit,
         with_attributes: true,
+        wants_stamps: false,
     }
 }
 
@@ -69,10 +70,10 @@ fn every_message_of_a_client() {
         handle: opened.handle,
     });
     assert_eq!(renewed.0.len(), opened.capability.0.len());
-    let found = c.ask(&stat("/d/ä"));
+    let found = stat_found(c.ask(&stat("/d/ä")));
     assert_eq!(found.attributes, opened.attributes);
     assert_eq!(found.owner, Some(owner));
-    assert_eq!(c.ask(&stat("/d")).owner, None);
+    assert_eq!(stat_found(c.ask(&stat("/d"))).owner, None);
     c.ask(&laid_out("/d/b", Some("f64[64,64]"), "(block, *) onto 2"));
     let layout = c.ask(&GetLayout {
         path: "/d/b".into(),
@@ -106,7 +107,7 @@ fn every_message_of_a_client() {
         accessed: SetTime::To(Time(-5)),
         modified: SetTime::Keep,
     });
-    let changed = c.ask(&stat("/d/b")).attributes;
+    let changed = stat_found(c.ask(&stat("/d/b"))).attributes;
     assert_eq!(
         (changed.mode, changed.owner, changed.accessed),
         (0o600, ALICE, Time(-5))
@@ -180,7 +181,7 @@ fn users_are_told_apart_and_mode_bits_hold() {
     let mut alice = Asker::user(&manager, ALICE);
     let mut bob = Asker::user(&manager, BOB);
     alice.create("/hers");
-    let hers = alice.ask(&stat("/hers")).attributes;
+    let hers = stat_found(alice.ask(&stat("/hers"))).attributes;
     assert_eq!((hers.owner, hers.group), (ALICE, ALICE));
     bob.open("/hers", Rights::READ);
     bob.refused(&open("/hers", Rights::WRITE), Status::PermissionDenied);
@@ -239,7 +240,7 @@ fn seed001_s16_files_are_created_with_one_set_of_parameters_or_not_at_all() {
         "(block, block) onto 2x2",
     ));
     let state = c.ask(&GetLayout { path: "/m".into() }).state;
-    let file = c.ask(&stat("/m")).attributes.file;
+    let file = stat_found(c.ask(&stat("/m"))).attributes.file;
     // Every server of the file is told the same.
     let told: Vec<_> = members
         .iter_mut()
@@ -276,11 +277,11 @@ fn seed001_s17_metadata_is_the_same_from_every_connection_and_to_every_server() 
         size: 77,
         modified: Time(i64::MAX / 2),
     });
-    let attributes = c.ask(&stat("/f")).attributes;
+    let attributes = stat_found(c.ask(&stat("/f"))).attributes;
     assert_eq!((attributes.size, attributes.mode), (77, 0o640));
     for _ in 0..3 {
         let mut other = Asker::user(&manager, ALICE);
-        assert_eq!(other.ask(&stat("/f")).attributes, attributes);
+        assert_eq!(stat_found(other.ask(&stat("/f"))).attributes, attributes);
         assert_eq!(
             other.ask(&list("/", None, 10)).entries[0].attributes,
             Some(attributes.clone())
@@ -451,7 +452,10 @@ fn long_texts_do_not_make_a_directory_unreadable() {
     assert_eq!((listing.entries.len(), listing.has_more), (5, false));
     let attributes = listing.entries[0].attributes.clone().unwrap();
     assert_eq!(attributes.layout, None);
-    assert_eq!(c.ask(&stat("/f0")).attributes.layout, Some(long.clone()));
+    assert_eq!(
+        stat_found(c.ask(&stat("/f0"))).attributes.layout,
+        Some(long.clone())
+    );
     // Views are told as far as they fit; the rest is behind them.
     for i in 0..40 {
         c.ask(&PutView {

@@ -295,7 +295,7 @@ fn file_is_fenced_moved_and_let_go() {
     assert_eq!((state.step, state.pieces.len()), (2, 2));
     assert_eq!(state.pieces[1].generation, progress.generation);
     s.c.refused(&relayout(NEW), Status::Busy);
-    assert_eq!(s.c.ask(&stat("/f")).attributes.size, 1000);
+    assert_eq!(stat_found(s.c.ask(&stat("/f"))).attributes.size, 1000);
     for server in &s.servers {
         server.set(Pulls::AtOnce);
     }
@@ -594,7 +594,7 @@ fn rebalancing_moves_single_subfiles() {
         path: "/b".into(),
         ..relayout("striped(64) over 4")
     });
-    let file = s.c.ask(&stat("/b")).attributes.file;
+    let file = stat_found(s.c.ask(&stat("/b"))).attributes.file;
     ended(&mut s.c, file, MoveState::Done);
     let rebalance = Rebalance {
         path: "/b".into(),

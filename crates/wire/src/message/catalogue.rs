@@ -7,6 +7,7 @@ use layout::View;
 
 use super::field::Bytes;
 use super::hints::GivenHint;
+use super::stamps::Stamped;
 use crate::layout_state::{LayoutState, Place};
 use crate::reader::{DecodeError, Reader, put_number};
 use crate::{FileId, HandleId, Rights, ServerId, Time};
@@ -172,6 +173,8 @@ record! {
         pub path: String,
         /// Whether the latest size is wanted, not the durable one: the manager asks the owner of the file if it has to.
         pub with_latest_size: bool,
+        /// Whether the client can tell for how long the answer is so.
+        pub wants_stamps: bool,
     }
 
     /// What `stat` shows.
@@ -210,8 +213,16 @@ record! {
         pub delete_on_close: bool,
     }
 
-    /// Attributes, and whom to ask for the latest size.
+    /// What was found, and for how long that is so.
     pub struct StatAnswer {
+        /// What is there. Nothing is answered only to who wants stamps; others are refused.
+        pub found: Option<Found>,
+        /// For how long; nothing if that is not known, or was not asked.
+        pub stamped: Option<Stamped>,
+    }
+
+    /// Attributes, and whom to ask for the latest size.
+    pub struct Found {
         /// The attributes.
         pub attributes: Attributes,
         /// Whether the size is the latest; if not, it is the durable one.
@@ -230,6 +241,8 @@ record! {
         pub limit: u32,
         /// Whether attributes are wanted too, with the latest sizes as far as the owners of the files can be asked.
         pub with_attributes: bool,
+        /// Whether the client can tell for how long the answer is so.
+        pub wants_stamps: bool,
     }
 
     /// A name in a directory.
@@ -250,6 +263,8 @@ record! {
         pub entries: Vec<Entry>,
         /// Whether there are more behind the last.
         pub has_more: bool,
+        /// For how long this is so; nothing if that is not known, or was not asked.
+        pub stamped: Option<Stamped>,
     }
 
     /// Sets the permission bits.

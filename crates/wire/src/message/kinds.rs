@@ -14,6 +14,7 @@ use super::hints::*;
 use super::mapping::*;
 use super::profile::*;
 use super::session::*;
+use super::stamps::*;
 use super::team::*;
 use crate::layout_state::LayoutState;
 use crate::{ServerId, SizeState};
@@ -98,6 +99,9 @@ kinds! {
     0x54 Server to IoServer: TakeServer => TakeServerAnswer;
     0x55 Server to IoServer: Announce => ();
     0x56 Manager to IoServer: AskSizes => Vec<Option<SizeIs>>;
+
+    0x60 Client to Manager: AttachStamps => StampsAre;
+    0x61 Client to Manager: AwaitRecalls => RecallsAre;
 
     0x70 Anyone to IoServer: SetView => ();
     0x71 Anyone to IoServer: SetViewPart => ();

@@ -37,6 +37,7 @@ mod kinds;
 pub mod mapping;
 pub mod profile;
 pub mod session;
+pub mod stamps;
 pub mod team;
 
 pub use field::{Bytes, Field};

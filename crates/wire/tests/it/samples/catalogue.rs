@@ -7,6 +7,7 @@ use wire::message::catalogue::*;
 use wire::message::hints::HintSource;
 use wire::{FileId, HandleId, Rights, ServerId, Time};
 
+use super::stamps::stamped;
 use super::{Samples, irregular_view, nested_view, one_piece, place, two_pieces};
 
 const PATH: &str = "/daten/Größe π/行列 🦀";
@@ -180,17 +181,33 @@ fn add_names(list: &mut Samples) {
         ("file", file(), Some(place(3, 17))),
         ("directory", directory(), None),
     ] {
-        let answer = StatAnswer {
+        let is_file = owner.is_some();
+        let found = Found {
             attributes,
-            is_latest: owner.is_some(),
+            is_latest: is_file,
             owner,
+        };
+        let answer = StatAnswer {
+            found: Some(found),
+            stamped: is_file.then(stamped),
         };
         let ask = Stat {
             path: path(),
-            with_latest_size: word == "file",
+            with_latest_size: is_file,
+            wants_stamps: is_file,
         };
         list.pair(word, ask, answer);
     }
+    let missing = StatAnswer {
+        found: None,
+        stamped: Some(stamped()),
+    };
+    let ask = Stat {
+        path: path(),
+        with_latest_size: true,
+        wants_stamps: true,
+    };
+    list.pair("missing", ask, missing);
     let entry = |name: &str, attributes: Option<Attributes>| Entry {
         name: name.into(),
         file: FileId(8),
@@ -204,12 +221,14 @@ fn add_names(list: &mut Samples) {
             entry("🦀", Some(file())),
         ],
         has_more: true,
+        stamped: Some(stamped()),
     };
     let ask = List {
         path: path(),
         after: Some("\u{10ffff}".into()),
         limit: u32::MAX,
         with_attributes: true,
+        wants_stamps: true,
     };
     list.pair("", ask, listing);
     list.pair("", Chmod { path: path(), mode }, ());

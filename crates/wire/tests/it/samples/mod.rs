@@ -16,6 +16,7 @@ mod hints;
 mod mapping;
 mod profile;
 mod session;
+mod stamps;
 mod team;
 
 use std::fmt::Debug;
@@ -64,6 +65,7 @@ pub(crate) fn all() -> Vec<Sample> {
     directed::add(&mut list);
     profile::add(&mut list);
     ahead::add(&mut list);
+    stamps::add(&mut list);
     add_accesses(&mut list);
     for &status in Status::ALL.iter().filter(|s| !s.is_ok()) {
         add_refusal(&mut list, status);
