@@ -37,6 +37,7 @@ pub(crate) mod rebalance;
 pub(crate) mod relayout;
 pub(crate) mod rm;
 pub(crate) mod run;
+mod schema;
 pub(crate) mod serve;
 pub(crate) mod stat;
 pub(crate) mod status;
