@@ -12,7 +12,7 @@
 //!
 //! | module | owns |
 //! |---|---|
-//! | `entry`, `ffi`, `structs` | from an entry point to what it does: errors, arguments, structs |
+//! | `entry`, `ffi`, `structs` | from an entry point to what it does: errors, arguments (both of `border`), structs |
 //! | `table` | handles and what they stand for |
 //! | `connect`, `names` | clients, and everything that goes by path names |
 //! | `open`, `settings` | open files: opening, size, sync, modes, hints |

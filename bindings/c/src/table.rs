@@ -18,9 +18,9 @@
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use border::process::{self, PerProcess};
 use client::{Jobs, Status};
 use parking_lot::{Mutex, RwLock};
 
@@ -127,50 +127,16 @@ struct Table {
     workers: Jobs<'static>,
 }
 
-static TABLE: AtomicPtr<Table> = AtomicPtr::new(std::ptr::null_mut());
-/// Forks that lie between the first process and this one.
-static FORKS: AtomicU32 = AtomicU32::new(0);
-
-/// What a child does first. Stores into atomics only.
-extern "C" fn forked() {
-    FORKS.fetch_add(1, Ordering::Relaxed);
-    TABLE.store(std::ptr::null_mut(), Ordering::Release);
-}
+static TABLE: PerProcess<Table> = PerProcess::new(|| Table {
+    chunks: [const { OnceLock::new() }; CHUNKS],
+    empty: Mutex::default(),
+    workers: Jobs::new("pario-worker", WORKERS, || ()),
+});
 
 /// The table of this process.
 #[inline]
 fn table() -> &'static Table {
-    let found = TABLE.load(Ordering::Acquire);
-    match found.is_null() {
-        true => make(),
-        // SAFETY: a table that was stored is never freed.
-        false => unsafe { &*found },
-    }
-}
-
-#[cold]
-fn make() -> &'static Table {
-    static WATCH: std::sync::Once = std::sync::Once::new();
-    WATCH.call_once(|| {
-        // SAFETY: the function stores into atomics only, which is allowed in a child.
-        unsafe { libc::pthread_atfork(None, None, Some(forked)) };
-    });
-    let new = Box::into_raw(Box::new(Table {
-        chunks: [const { OnceLock::new() }; CHUNKS],
-        empty: Mutex::default(),
-        workers: Jobs::new("pario-worker", WORKERS, || ()),
-    }));
-    let null = std::ptr::null_mut();
-    match TABLE.compare_exchange(null, new, Ordering::AcqRel, Ordering::Acquire) {
-        // SAFETY: it is stored now, and never freed.
-        Ok(_) => unsafe { &*new },
-        Err(other) => {
-            // SAFETY: nobody else has seen the new one.
-            drop(unsafe { Box::from_raw(new) });
-            // SAFETY: a table that was stored is never freed.
-            unsafe { &*other }
-        }
-    }
+    TABLE.get()
 }
 
 /// Threads for operations that run beside their callers.
@@ -226,7 +192,7 @@ impl Table {
 }
 
 fn forks() -> u64 {
-    u64::from(FORKS.load(Ordering::Relaxed) & 0xff)
+    u64::from(process::forks() & 0xff)
 }
 
 impl<T> Handle<T> {

@@ -80,14 +80,14 @@ const PEERS: [(&str, &str); 4] = [
 
 /// One line of the program.
 #[derive(Clone, Debug)]
-struct Line {
+pub(crate) struct Line {
     /// Pattern, operation, way, bytes of the type, edge.
-    cell: (String, String, String, u32, u32),
-    target: String,
+    pub(crate) cell: (String, String, String, u32, u32),
+    pub(crate) target: String,
     turns: u64,
     best: f64,
-    median: f64,
-    first: f64,
+    pub(crate) median: f64,
+    pub(crate) first: f64,
     view: f64,
 }
 
@@ -167,8 +167,21 @@ pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error>
 }
 
 impl Arguments {
+    /// Rows of an array of bytes, by as many processes as there are servers, beside one MPI library.
+    pub(crate) fn rows_of_bytes(mpi: Mpi, processes: u64, turns: u64) -> Arguments {
+        Arguments {
+            mpi,
+            sizes: Vec::new(),
+            patterns: vec!["rows".into()],
+            processes,
+            servers: processes,
+            turns,
+            no_disk: false,
+        }
+    }
+
     /// One run of the program: Pario, one peer on two file systems, and plain writes.
-    fn measure(
+    pub(crate) fn measure(
         &self,
         site: &Site,
         sizes: &[u32],

@@ -1,10 +1,11 @@
-//! `pario bench vipios`: the experiments of ViPIOS (E1 to E6, E8 and E9 of its report) as ratios.
+//! `pario bench vipios`: the experiments of ViPIOS (E1 to E9 of its report) as ratios.
 //!
 //! ```text
 //!  E1|E6 / memory|disk / read / MB=8|60 / s=1..4    four clients, one server per host; `one`: against one server
 //!  E2|E3 / const|grow / PATH / read / n=2..8        a client and a server per host; E2 uses its own, E3 its neighbour's
 //!  E4 / host|ns / read / MB=2                       against a local read plus a bare transfer of the same bytes
 //!  E5 / PATH / read / MB=8                          bytes beside their clients, against plain reads
+//!  E7 / write|read / MB=16|40|100                   four processes over MPI-IO, against ROMIO
 //!  E8 / redistribute|sparse / PATH / write|read     views against data sieving
 //!  E9 / memory|disk / whole|cut / read / b=BYTES    buffers of the server from 5 MB to 1 KB; `b=256K`: against 256 KB
 //! ```
@@ -22,6 +23,8 @@ use testkit::hosts::Hosts;
 
 use super::contest::Outcome;
 use super::flags::Turns;
+use super::mpi::{self, Mpi};
+use super::mpiio;
 use super::parallel::{Job, OPS, Statistic, Way, homes};
 use super::site::{ServiceSpec, SharedFile, Site, Store, hosts, spread, wanted};
 use super::workers::{Path, Rounds, Team, paths, rounds_of, whole};
@@ -74,9 +77,12 @@ const BUFFERS: [(u64, f64); 13] = [
     (1, 29.25),
 ];
 
+/// Megabytes of E7, with the seconds of ROMIO divided by those of ViMPIOS in the source's Table 8.5 (means, recomputed).
+const SOURCE_ROMIO: [(u64, f64); 3] = [(16, 0.047), (40, 0.37), (100, 0.40)];
+
 /// Runs the benchmark.
 pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error> {
-    const KNOWN: [&str; 8] = ["E1", "E2", "E3", "E4", "E5", "E6", "E8", "E9"];
+    const KNOWN: [&str; 9] = ["E1", "E2", "E3", "E4", "E5", "E6", "E7", "E8", "E9"];
     if let Some(name) = arguments.only.iter().find(|n| !KNOWN.contains(&n.as_str())) {
         return Err(format!(
             "--only: there is no '{name}'; give one of {}",
@@ -125,6 +131,9 @@ pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error>
     }
     if is_wanted("E5") {
         run.beside()?;
+    }
+    if is_wanted("E7") {
+        run.over_mpi()?;
     }
     if is_wanted("E8") {
         run.redistribution()?;
@@ -461,6 +470,47 @@ impl Run<'_> {
                     Path::Socket => 0.012,
                     Path::Direct => 0.35,
                 };
+                row.set("source", source);
+                self.sheet.push(row)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// E7: a file written and read back over MPI-IO, against ROMIO.
+    fn over_mpi(&mut self) -> Result<(), Error> {
+        let program = match Mpi::Mpich.compile(&mpi::ARRAY) {
+            Ok(program) => program,
+            Err(why) => {
+                output::note(&format!("rows of E7 are absent: {why}"));
+                return Ok(());
+            }
+        };
+        // An array of bytes with this edge has so many of them, but for a row.
+        let edge = |mb: u64| ((mb * self.megabyte()) as f64).sqrt().round() as u32;
+        let edges = SOURCE_ROMIO.map(|(mb, _)| edge(mb));
+        let turns = self.arguments.turns.turns;
+        let measured = mpiio::Arguments::rows_of_bytes(Mpi::Mpich, CLIENTS as u64, turns);
+        let site = Site::start(&ServiceSpec::memory(CLIENTS, 1 << 30), None)?;
+        let lines = measured.measure(&site, &edges, &program, ("romio", &[]))?;
+        for ((mb, source), edge) in SOURCE_ROMIO.into_iter().zip(edges) {
+            for op in ["write", "read"] {
+                let of = |target: &str| {
+                    lines.iter().find(|line| {
+                        let (_, line_op, how, _, n) = &line.cell;
+                        line_op == op && how == "indep" && *n == edge && line.target == target
+                    })
+                };
+                let ours = of("pario").ok_or("E7: the program has not measured Pario")?;
+                let bytes = f64::from(edge) * f64::from(edge);
+                let rate = |seconds: f64| bytes / seconds / 1e9;
+                let mut row = Row::new(format!("E7/{op}/MB={mb}"), rate(ours.median), "GB/s")
+                    .first(Some(rate(ours.first)));
+                for name in ["romio-tmpfs", "romio-ext4"] {
+                    if let Some(theirs) = of(name) {
+                        row.ratios.push((name, theirs.median / ours.median));
+                    }
+                }
                 row.set("source", source);
                 self.sheet.push(row)?;
             }

@@ -48,6 +48,7 @@ mod transport;
 
 pub use ::direct::{CommonBytes, allocate_common, free_common};
 pub use access::ahead::PrefetchStatistics;
+pub use access::beside::SideView;
 pub use access::direct::DirectStatistics;
 pub use access::memory::{Direction, Memory};
 pub use access::phases::{Phases, ServerPhases};

@@ -14,6 +14,7 @@
 //! | `worker`, `pounding`, `firing` | client processes, and what they are driven to do |
 //! | `mounted` | directories on file systems of other kinds |
 //! | `raw`, `relay` | a peer that speaks by hand, and a network that turns bits |
+//! | `native` | libraries of the C interfaces, and programs compiled against them |
 //! | `plain_file`, `files`, `seed` | what the bytes must be |
 //! | `matrix`, `cases`, `covering`, `layouts`, `random_layout` | the matrix: few cases that meet everything |
 //!
@@ -31,6 +32,7 @@ pub mod firing;
 pub mod layouts;
 pub mod matrix;
 pub mod mounted;
+pub mod native;
 pub mod plain_file;
 pub mod pounding;
 pub mod process;

@@ -17,7 +17,7 @@ use crate::{Complaint, File};
 ///     |
 ///   calibrate -> console         what programs for people share
 ///     |
-///   pario                        the library of Rust programs; the bindings `c` and `mpiio` beside it
+///   pario                        the library of Rust programs; the bindings `c`, `vipios` (both on `border`) and `mpiio` beside it
 ///     |
 ///   embedded -> job              the only ones that know client and servers
 ///     |            |
@@ -102,7 +102,15 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         "mpiio",
         &["client", "embedded", "falls", "layout", "logging"],
     ),
-    ("c", &["client", "embedded", "falls", "layout", "logging"]),
+    ("border", &["client", "embedded", "layout"]),
+    (
+        "c",
+        &["border", "client", "embedded", "falls", "layout", "logging"],
+    ),
+    (
+        "vipios",
+        &["border", "client", "embedded", "falls", "layout", "logging"],
+    ),
     ("pario", &["client", "embedded", "layout"]),
     ("console", &["client", "falls", "job", "layout"]),
     (
@@ -188,6 +196,7 @@ pub const IN_TESTS: &[(&str, &[&str])] = &[
     ("client", &["ioserver", "metaserver", "store"]),
     ("ioserver", &["lossyfs", "metaserver"]),
     ("c", &["system-tests"]),
+    ("vipios", &["system-tests"]),
     ("mpiio", &["system-tests"]),
     ("pario", &["ioserver", "metaserver", "pario"]),
     ("serving", &["certificates"]),

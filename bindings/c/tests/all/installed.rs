@@ -74,6 +74,50 @@ fn consume(dir: &Path, prefix: &Path) {
     uses(&build.join("consumer"));
 }
 
+/// Builds the quick start of ViPIOS by both ways, and runs it.
+fn consume_vipios(dir: &Path, prefix: &Path) {
+    let source = home().join("../vipios/programs/quick_start.c");
+    let library = prefix.join("lib");
+    let url = format!("dir:{}", dir.join("v").display());
+    let uses = |program: &Path| {
+        let printed = run(Command::new(program)
+            .env("PARIO_URL", &url)
+            .env("LD_LIBRARY_PATH", &library));
+        assert!(printed.ends_with("all is well\n"), "{printed}");
+    };
+    let flags = run(Command::new("pkg-config")
+        .arg(format!("--define-variable=prefix={}", prefix.display()))
+        .args(["--cflags", "--libs", "vipios >= 0.1"])
+        .env("PKG_CONFIG_PATH", library.join("pkgconfig")));
+    let program = dir.join("vipios-by-pkg-config");
+    run(Command::new("cc")
+        .arg(&source)
+        .args(flags.split_whitespace())
+        .arg("-o")
+        .arg(&program));
+    uses(&program);
+    if !is_there("cmake") {
+        return testkit::skipped("cmake is not installed");
+    }
+    let project = dir.join("vipios-by-cmake");
+    fs::create_dir(&project).unwrap();
+    let text = format!(
+        "cmake_minimum_required(VERSION 3.13)\nproject(client C)\nfind_package(vipios 0.1 REQUIRED)\n\
+         add_executable(client {})\ntarget_link_libraries(client vipios::vipios)\n",
+        source.display()
+    );
+    fs::write(project.join("CMakeLists.txt"), text).unwrap();
+    let build = project.join("build");
+    run(Command::new("cmake")
+        .arg("-S")
+        .arg(&project)
+        .arg("-B")
+        .arg(&build)
+        .arg(format!("-DCMAKE_PREFIX_PATH={}", prefix.display())));
+    run(Command::new("cmake").arg("--build").arg(&build));
+    uses(&build.join("client"));
+}
+
 #[test]
 fn others_build_against_what_is_installed_and_it_goes_again() {
     for file in ["pario-bench", "libpario_mpiio.so"] {
@@ -103,6 +147,7 @@ fn others_build_against_what_is_installed_and_it_goes_again() {
         );
     }
     consume(dir.path(), &prefix);
+    consume_vipios(dir.path(), &prefix);
     // The program finds the MPI-IO library under the prefix.
     let shown = run(Command::new(prefix.join("bin/pario"))
         .args(["run", "--", "printenv", "LD_PRELOAD"])

@@ -39,6 +39,7 @@ mod rebuild;
 pub(crate) mod relayout;
 pub(crate) mod rm;
 pub(crate) mod run;
+mod schema;
 pub(crate) mod serve;
 pub(crate) mod stat;
 pub(crate) mod status;

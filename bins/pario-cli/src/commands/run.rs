@@ -26,6 +26,7 @@ use serde_json::{Value, json};
 
 use super::names::shown;
 use super::output::{counted, note};
+use super::schema::Schema;
 use super::{Error, ExitWith, connection, output, preload};
 use crate::progress::{self, Display, Progress};
 
@@ -33,7 +34,7 @@ use crate::progress::{self, Display, Progress};
 pub(crate) const NETWORK: &str = "PARIO_JOB_NETWORK";
 
 /// Arguments of `pario run`.
-#[derive(Args)]
+#[derive(Args, Clone)]
 #[command(after_help = "\
 Without PARIO_URL, or with --job, servers are started for the command and end with it: temporary
 data at memory speed, from one program of a script to the next. They keep nothing on a disk
@@ -45,6 +46,9 @@ unless --spill, --backing or --stage-out say so.
 MPI programs find the files of Pario as pario:PATH in MPI_File_open, without recompilation; with
 PARIO_MPIIO=all every file they open through MPI is one, with PARIO_MPIIO=off none.
 
+--schema FILE starts what an application schema of ViPIOS lists, lines \"HOST NUMBER PROGRAM\": vip_serv
+stands for I/O servers of the job, all others are clients; without vip_serv they use the service that is there.
+
 --backing DIR puts the job in front of a directory: files are fetched from it when they are first
 opened, written back to it, and evicted from memory when that is short.
 
@@ -53,7 +57,8 @@ Examples:
   pario run --stage-in input --stage-out results -- sh -c 'mpiexec -n 4 ./a && mpiexec -n 4 ./b'
   pario run --servers 4 --memory 8GiB --spill /local/scratch -- ./pipeline.sh
   pario run --prepare job.pario -- mpiexec -n 4 ./simulate
-  pario run --backing /project/data -- ./analyse")]
+  pario run --backing /project/data -- ./analyse
+  pario run --schema application.schema")]
 pub(crate) struct Arguments {
     /// Start servers for the command, whatever PARIO_URL says
     #[arg(long)]
@@ -103,13 +108,32 @@ pub(crate) struct Arguments {
     #[arg(long)]
     json: bool,
 
+    /// Start the programs of this application schema in place of a command
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["command", "servers"])]
+    schema: Option<PathBuf>,
+
     /// The command and its arguments
-    #[arg(required = true, trailing_var_arg = true, value_name = "COMMAND")]
+    #[arg(
+        required_unless_present = "schema",
+        trailing_var_arg = true,
+        value_name = "COMMAND"
+    )]
     command: Vec<std::ffi::OsString>,
 }
 
 /// Runs a command with a service.
 pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
+    if let Some(path) = &arguments.schema {
+        let schema = Schema::read(path)?;
+        let has_servers = schema.servers > 0;
+        return run(&Arguments {
+            schema: None,
+            command: schema.command(),
+            job: arguments.job || has_servers,
+            servers: has_servers.then_some(schema.servers),
+            ..arguments.clone()
+        });
+    }
     if arguments.is_own_job()? {
         return arguments.as_job();
     }

@@ -69,6 +69,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
 
 type Counters = BTreeMap<String, u64>;
 
+/// Who connects clients, dispatches what administrators want and answers for names: one process, in every configuration.
+const CONTROLLER: &str = "metadata manager";
+
 struct Status {
     url: String,
     is_service: bool,
@@ -155,6 +158,10 @@ impl Status {
                 line("buddy", format!("server {}, {near}", buddy.server.0));
             }
         }
+        line(
+            "roles",
+            format!("{CONTROLLER}: system, connection and directory controller"),
+        );
         let Counts {
             files,
             directories,
@@ -289,6 +296,11 @@ impl Status {
             "directories": self.counts.directories,
             "removals": self.counts.removals,
             "meta": numbers(&self.meta),
+            "roles": json!({
+                "system_controller": CONTROLLER,
+                "connection_controller": CONTROLLER,
+                "directory_controller": CONTROLLER,
+            }),
             "buddy": self.buddy.as_ref().map(|b| json!({
                 "server": b.server.0,
                 "is_same_host": b.is_same_host,

@@ -703,10 +703,30 @@ fn seed004_s75_buffers_and_sparse_types_are_measured() {
     send(&rows(&report, "E8/redistribute/socket", ""), 16);
 }
 
+/// Written and read back over MPI-IO, against ROMIO (E7 of the source).
+#[test]
+fn files_over_mpi_are_measured_against_romio() {
+    let has = |program: &str| {
+        std::process::Command::new(program)
+            .arg("--version")
+            .output()
+            .is_ok()
+    };
+    if !has("mpicc.mpich") || !has("mpiexec.mpich") {
+        return testkit::skipped("MPICH is not installed");
+    }
+    let (report, errors) = report(&["bench", "vipios", "--tiny", "--only", "E7", "--json"]);
+    for op in ["write", "read"] {
+        let found = rows(&report, &format!("E7/{op}/"), "MB=");
+        assert_eq!(found.len(), 3, "{errors}");
+        has_ratios(&found, 3, &["romio-tmpfs"]);
+    }
+}
+
 #[test]
 fn names_and_sizes_that_make_no_sense_are_refused() {
     for (arguments, word) in [
-        (vec!["bench", "vipios", "--only", "E7"], "E7"),
+        (vec!["bench", "vipios", "--only", "E10"], "E10"),
         (vec!["bench", "strided", "--grid", "2x2"], "2x2x2"),
         (vec!["bench", "contiguous", "--counts", "4"], "5x3"),
         (vec!["bench", "contiguous", "--turns", "3"], "7"),

@@ -16,6 +16,8 @@
 //! | gateway | `gateway`, `envelope` | by message, whole, to the one server that the client talks to |
 //! | sieved | `sieve` | when asked for; windows of the file, each a request |
 //!
+//! `beside` has accesses that do not go through the view of their handle; they take the same ways, but are not sieved.
+//!
 //! A request and the loop over its attempts are in `request`, with the trait of the ways.
 //!
 //! Reading and writing have one driver. They differ in what the size of the file means to them: a read ends there,
@@ -27,6 +29,7 @@
 
 pub(crate) mod ahead;
 pub(crate) mod behind;
+pub(crate) mod beside;
 pub(crate) mod direct;
 mod envelope;
 mod flow;

@@ -342,6 +342,13 @@ impl Handle {
         len: u64,
         direction: Direction,
     ) -> bool {
+        let most = match self.settings.limits().0 {
+            0 => self.session.message_bytes(),
+            hint => hint.min(self.session.message_bytes()),
+        };
+        if len > most {
+            return false;
+        }
         let plan = seen.plan(&self.known.state());
         let ends = (
             seen.view.bytes().select(lo),
@@ -358,12 +365,7 @@ impl Handle {
         });
         let must_grow = direction.is_write() && last >= self.known.size().size;
         let at_owner = only.is_some_and(|s| plan.places[s].server == plan.state.owner.server);
-        let hint = self.settings.limits().0;
-        let most = match hint {
-            0 => self.session.message_bytes(),
-            hint => hint.min(self.session.message_bytes()),
-        };
-        is_one && len <= most && (!must_grow || (at_owner && self.grows_at_once()))
+        is_one && (!must_grow || (at_owner && self.grows_at_once()))
     }
 
     /// Does what makes a repetition worth trying, or says why nothing does.
@@ -530,6 +532,21 @@ impl Handle {
         for seen in unused {
             self.drop_view(lane, &seen, &Maps::default());
         }
+    }
+
+    /// Makes a view that is used beside the current one; servers forget those that nobody uses any more.
+    pub(crate) fn view_beside(&self, view: &View) -> Result<Arc<HandleView>> {
+        let seen = HandleView::new(&self.session, view);
+        let unused = self.views.add_beside(seen.clone());
+        if unused.iter().all(|seen| seen.is_unknown()) {
+            return Ok(seen);
+        }
+        self.session.with_lane(|lane| {
+            for unused in unused {
+                self.drop_view(lane, &unused, &Maps::default());
+            }
+            Ok(seen)
+        })
     }
 
     /// Lets servers forget a view, and maps that are needed no more; those that did with their verifiers. What they do not

@@ -37,7 +37,7 @@ pub(crate) struct Views {
     /// The file as it is; owners are asked through it, and appends written.
     pub(crate) whole: Arc<HandleView>,
     current: Mutex<Arc<HandleView>>,
-    /// Views that were replaced while an access used them.
+    /// Views that were replaced while an access used them, and those that are used beside the current one.
     retired: Mutex<Vec<Arc<HandleView>>>,
 }
 
@@ -61,17 +61,27 @@ impl Views {
         if !Arc::ptr_eq(&old, &self.whole) {
             retired.push(old);
         }
-        let (used, unused) = retired
-            .drain(..)
-            .partition(|seen| Arc::strong_count(seen) > 1);
-        *retired = used;
-        unused
+        take_unused(&mut retired)
+    }
+
+    /// Takes a view that is used beside the current one, for as long as an access or a side view has it; those that none has any more.
+    pub(crate) fn add_beside(&self, seen: Arc<HandleView>) -> Vec<Arc<HandleView>> {
+        let mut retired = self.retired.lock();
+        retired.push(seen);
+        take_unused(&mut retired)
     }
 
     /// Views that were replaced and may still be known to servers.
     pub(crate) fn take_retired(&self) -> Vec<Arc<HandleView>> {
         std::mem::take(&mut *self.retired.lock())
     }
+}
+
+/// Takes those out of a list that nobody else has.
+fn take_unused(list: &mut Vec<Arc<HandleView>>) -> Vec<Arc<HandleView>> {
+    let (used, unused) = list.drain(..).partition(|seen| Arc::strong_count(seen) > 1);
+    *list = used;
+    unused
 }
 
 impl HandleView {

@@ -6,6 +6,7 @@
 mod access_modes;
 mod ahead;
 mod behind;
+mod beside;
 mod bytes;
 mod calibration;
 mod channels;
