@@ -501,6 +501,19 @@ PARIO_API int pario_layout_pick(pario_layout *of, uint64_t element, pario_layout
 /* A layout with the server of each element. */
 PARIO_API int pario_layout_place(pario_layout *of, const uint64_t *servers, size_t count, pario_layout **layout);
 
+/* The layout of an array by HPF directives: "!HPF$ DISTRIBUTE A(CYCLIC(3),BLOCK) ONTO PROCS(3,4)". Lines are ended by newlines.
+ * Without ONTO so many processes are arranged in a grid; 0 if that is not known. */
+PARIO_API int pario_layout_directives(
+    const char *text, const char *array, size_t dimensions, const uint64_t *extents, uint64_t processes,
+    pario_layout **layout);
+
+/* The layout of an array by the run-time descriptor of an HPF compiler, and the array. */
+PARIO_API int pario_layout_run_time(const int *descriptor, size_t count, pario_layout **layout, char **array);
+
+/* Extents of what an element of a layout has of an array. */
+PARIO_API int pario_layout_extents(
+    pario_layout *layout, uint64_t element, const char *array, size_t dimensions, uint64_t *extents);
+
 /* A layout in the layout language. */
 PARIO_API int pario_layout_text(pario_layout *layout, char **text);
 
@@ -552,6 +565,10 @@ PARIO_API int pario_pattern_subarray(
 PARIO_API int pario_pattern_darray(
     int64_t processes, int64_t rank, size_t dimensions, const int64_t *shape, const int *kinds,
     const int64_t *arguments, const int64_t *grid, int order, pario_pattern *of, pario_pattern **pattern);
+
+/* What an element of a layout has of an array that lies whole in memory, in the order of the element's bytes. */
+PARIO_API int pario_pattern_of_layout(
+    pario_layout *layout, uint64_t element, const char *array, pario_pattern **pattern);
 
 /* A pattern with another beginning and extent. */
 PARIO_API int pario_pattern_resized(int64_t begin, int64_t extent, pario_pattern *of, pario_pattern **pattern);
@@ -630,6 +647,14 @@ PARIO_API int pario_read(pario_file *file, void *buffer, size_t bytes, uint64_t 
 /* Writes at the pointer of the file and moves it. */
 PARIO_API int pario_write(pario_file *file, const void *buffer, size_t bytes, uint64_t *moved);
 
+/* Reads at the pointer of the file into memory that a pattern describes, and moves it. */
+PARIO_API int pario_read_pattern(
+    pario_file *file, void *base, pario_pattern *pattern, uint64_t count, uint64_t *moved);
+
+/* Writes at the pointer of the file from memory that a pattern describes, and moves it. */
+PARIO_API int pario_write_pattern(
+    pario_file *file, const void *base, pario_pattern *pattern, uint64_t count, uint64_t *moved);
+
 /* Reads at the shared pointer and moves it. */
 PARIO_API int pario_read_shared(pario_file *file, void *buffer, size_t bytes, uint64_t *moved);
 
@@ -678,6 +703,14 @@ PARIO_API int pario_iread(pario_file *file, void *buffer, size_t bytes, pario_re
 
 /* Begins to write at the pointer of the file, which is behind the bytes at once. */
 PARIO_API int pario_iwrite(pario_file *file, const void *buffer, size_t bytes, pario_request **request);
+
+/* Begins to read at the pointer of the file into memory that a pattern describes; the pointer is behind the bytes at once. */
+PARIO_API int pario_iread_pattern(
+    pario_file *file, void *base, pario_pattern *pattern, uint64_t count, pario_request **request);
+
+/* Begins to write at the pointer of the file from memory that a pattern describes; the pointer is behind the bytes at once. */
+PARIO_API int pario_iwrite_pattern(
+    pario_file *file, const void *base, pario_pattern *pattern, uint64_t count, pario_request **request);
 
 /* Waits until a request is done: what came of it, and the bytes moved. */
 PARIO_API int pario_wait(pario_request **request, uint64_t *moved);

@@ -122,6 +122,54 @@ at_pointers! {
     pario_write_shared(ConstAddress) = write_shared;
 }
 
+/// Reads at the pointer of the file into memory that a pattern describes, and moves it.
+#[unsafe(no_mangle)]
+extern "C" fn pario_read_pattern(
+    file: Handle<OpenFile>,
+    base: Address,
+    pattern: Handle<Pattern>,
+    count: u64,
+    moved: Out<u64>,
+) -> c_int {
+    answer("pario_read_pattern", || {
+        moved.set(0);
+        let (opened, places) = (file.get()?, pattern.get()?.places(count)?);
+        let _place = opened.pointer.lock();
+        let at = opened.file.position();
+        let n = opened.file.access_at(at, places.target(base)?)? as u64;
+        opened.file.seek(SeekFrom::Start(at.saturating_add(n)))?;
+        moved.set(n);
+        Ok(())
+    })
+}
+
+/// Writes at the pointer of the file from memory that a pattern describes, and moves it.
+#[unsafe(no_mangle)]
+extern "C" fn pario_write_pattern(
+    file: Handle<OpenFile>,
+    base: ConstAddress,
+    pattern: Handle<Pattern>,
+    count: u64,
+    moved: Out<u64>,
+) -> c_int {
+    answer("pario_write_pattern", || {
+        moved.set(0);
+        let (opened, places) = (file.get()?, pattern.get()?.places(count)?);
+        let _place = opened.pointer.lock();
+        if opened.is_append {
+            // The end is found with the bytes at hand, in one message.
+            let n = opened.file.write(&places.packed(base)?)?;
+            moved.set(n as u64);
+            return Ok(());
+        }
+        let at = opened.file.position();
+        let n = opened.file.access_at(at, places.source(base)?)? as u64;
+        opened.file.seek(SeekFrom::Start(at.saturating_add(n)))?;
+        moved.set(n);
+        Ok(())
+    })
+}
+
 /// Writes behind the end of the file, wherever that is by then.
 #[unsafe(no_mangle)]
 extern "C" fn pario_append(

@@ -18,6 +18,7 @@
 //! | `open`, `settings` | open files: opening, size, sync, modes, hints |
 //! | `access`, `requests` | reading and writing, at once or beside the program |
 //! | `patterns`, `views`, `layouts` | descriptions of memory, of views and of partitions |
+//! | `directives` | layouts of HPF, and memory that holds a whole array |
 //! | `teams`, `together`, `redistribute` | teams, what they do together, arrays between their memories |
 //! | `channels` | arrays that go from one program to another |
 //! | `relayout`, `reports` | moving files, and what is told about them |
@@ -31,6 +32,7 @@
 mod access;
 mod channels;
 mod connect;
+mod directives;
 mod entry;
 mod ffi;
 mod layouts;

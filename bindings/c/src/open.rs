@@ -26,14 +26,17 @@ pub(crate) struct OpenFile {
     pub(crate) running: OperationCount,
     /// Held while an operation takes its place at the pointer.
     pub(crate) pointer: Mutex<()>,
+    /// Whether writes at the pointer go to the end of the file.
+    pub(crate) is_append: bool,
 }
 
 impl OpenFile {
-    fn new(file: File) -> OpenFile {
+    fn new(file: File, is_append: bool) -> OpenFile {
         OpenFile {
             file,
             running: OperationCount::default(),
             pointer: Mutex::new(()),
+            is_append,
         }
     }
 
@@ -197,7 +200,8 @@ fn enter(
     file.required("file")?.set(Handle::NULL);
     let connection = client.get()?;
     let given = options.get("options")?;
-    let opened = OpenFile::new(open(&connection.0, &options_of(&given)?)?);
+    let is_append = given.flags & PARIO_APPEND != 0;
+    let opened = OpenFile::new(open(&connection.0, &options_of(&given)?)?, is_append);
     if given.flags & PARIO_TRUNCATE != 0 && !opened.file.is_new() {
         opened.file.resize(0)?;
     }

@@ -34,7 +34,7 @@ pub(crate) struct PatternPlaces {
 }
 
 impl Pattern {
-    fn enter(datatype: Datatype) -> Outcome<Handle<Pattern>> {
+    pub(crate) fn enter(datatype: Datatype) -> Outcome<Handle<Pattern>> {
         let pattern = Pattern {
             datatype,
             once: OnceLock::new(),
@@ -57,6 +57,28 @@ impl Pattern {
 }
 
 impl PatternPlaces {
+    /// Bytes in all.
+    pub(crate) fn size(&self) -> u64 {
+        self.places.size()
+    }
+
+    /// The bytes around a base, side by side.
+    pub(crate) fn packed(&self, base: ConstAddress) -> Outcome<Vec<u8>> {
+        let (before, len) = self.reach(base.number())?;
+        let bytes = base.before(before).source("base", len)?;
+        let mut packed = Vec::new();
+        let count = usize::try_from(self.size()).unwrap_or(usize::MAX);
+        packed.try_reserve_exact(count).map_err(|_| {
+            Failure::argument(
+                "count",
+                format!("asks for {count} bytes, more than memory has"),
+            )
+        })?;
+        packed.resize(count, 0);
+        self.places.pack(bytes, before, 0, &mut packed)?;
+        Ok(packed)
+    }
+
     /// Bytes before the base that are described, and bytes from the first of them to the last, around a base.
     fn reach(&self, base: usize) -> Outcome<(usize, usize)> {
         if base == 0 && !self.hull.is_empty() {

@@ -262,11 +262,11 @@ extern "C" fn pario_iwrite_pattern_at(
 }
 
 /// Takes a place at the pointer of a file for so many bytes, which moves it at once.
-fn take_place(file: Handle<OpenFile>, bytes: usize) -> Outcome<u64> {
+fn take_place(file: Handle<OpenFile>, bytes: u64) -> Outcome<u64> {
     let opened = file.get()?;
     let _place = opened.pointer.lock();
     let at = opened.file.position();
-    let next = at.saturating_add(bytes as u64);
+    let next = at.saturating_add(bytes);
     opened.file.seek(std::io::SeekFrom::Start(next))?;
     Ok(at)
 }
@@ -282,7 +282,7 @@ extern "C" fn pario_iread(
     answer("pario_iread", || {
         request.required("request")?.set(Handle::NULL);
         let target = buffer.target("buffer", bytes)?;
-        let at = take_place(file, bytes)?;
+        let at = take_place(file, bytes as u64)?;
         alone(request, file, move |opened| {
             Ok(opened.file.read_at_shared(at, target)? as u64)
         })
@@ -300,9 +300,49 @@ extern "C" fn pario_iwrite(
     answer("pario_iwrite", || {
         request.required("request")?.set(Handle::NULL);
         let source = buffer.source("buffer", bytes)?;
-        let at = take_place(file, bytes)?;
+        let at = take_place(file, bytes as u64)?;
         alone(request, file, move |opened| {
             Ok(opened.file.write_at_shared(at, source)? as u64)
+        })
+    })
+}
+
+/// Begins to read at the pointer of the file into memory that a pattern describes; the pointer is behind the bytes at once.
+#[unsafe(no_mangle)]
+extern "C" fn pario_iread_pattern(
+    file: Handle<OpenFile>,
+    base: Address,
+    pattern: Handle<Pattern>,
+    count: u64,
+    request: Out<Handle<Request>>,
+) -> c_int {
+    answer("pario_iread_pattern", || {
+        request.required("request")?.set(Handle::NULL);
+        let places = pattern.get()?.places(count)?;
+        places.target(base)?;
+        let at = take_place(file, places.size())?;
+        alone(request, file, move |opened| {
+            Ok(opened.file.access_at(at, places.target(base)?)? as u64)
+        })
+    })
+}
+
+/// Begins to write at the pointer of the file from memory that a pattern describes; the pointer is behind the bytes at once.
+#[unsafe(no_mangle)]
+extern "C" fn pario_iwrite_pattern(
+    file: Handle<OpenFile>,
+    base: ConstAddress,
+    pattern: Handle<Pattern>,
+    count: u64,
+    request: Out<Handle<Request>>,
+) -> c_int {
+    answer("pario_iwrite_pattern", || {
+        request.required("request")?.set(Handle::NULL);
+        let places = pattern.get()?.places(count)?;
+        places.source(base)?;
+        let at = take_place(file, places.size())?;
+        alone(request, file, move |opened| {
+            Ok(opened.file.access_at(at, places.source(base)?)? as u64)
         })
     })
 }

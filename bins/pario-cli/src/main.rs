@@ -89,6 +89,8 @@ enum Command {
     Rebalance(commands::rebalance::Arguments),
     /// Draw a layout: which element holds which part of an array or a stored file
     Layout(commands::layout::Arguments),
+    /// Translate a program in HPF, so that its distributed arrays are read and written by Pario
+    Hpf(commands::hpf::Arguments),
     /// Show the plan between two layouts, and how well they fit, before any byte moves
     Explain(commands::explain::Arguments),
     /// Measure what copies, messages and stores cost here, for predictions
@@ -141,6 +143,7 @@ fn run(arguments: Arguments) -> Result<(), commands::Error> {
         Command::Punch(arguments) => commands::punch::run(&arguments),
         Command::Create(arguments) => commands::create::run(&arguments),
         Command::Hint(arguments) => commands::hint::run(&arguments),
+        Command::Hpf(arguments) => commands::hpf::run(&arguments),
         Command::Prepare(arguments) => commands::prepare::run(&arguments),
         Command::Relayout(arguments) => commands::relayout::run(&arguments),
         Command::Profile(arguments) => commands::profile::run(&arguments),

@@ -14,6 +14,7 @@
 //! | `address`, `array` | offsets with their space, and arrays |
 //! | `pattern`, `partition`, `view`, `sequence` | what sets mean: patterns, subfiles, views, memory in any order |
 //! | `distribution`, `hpf`, `align` | HPF |
+//! | `directives`, `run_time` | HPF as text, and as the numbers of a compiler |
 //! | `owner_runs`, `owner_tree` | lists of owners, and what is regular about them |
 //! | `mpi`, `slice`, `chunks`, `stripe`, `block_map`, `access_desc`, `galley`, `vesta` | other ways to say which bytes |
 //! | `language` | the layout language |
@@ -34,6 +35,7 @@ mod align;
 mod array;
 mod block_map;
 mod chunks;
+mod directives;
 mod distribution;
 mod error;
 mod galley;
@@ -44,6 +46,7 @@ mod owner_runs;
 mod owner_tree;
 mod partition;
 mod pattern;
+mod run_time;
 pub mod sequence;
 mod slice;
 mod stripe;
@@ -56,6 +59,7 @@ pub use align::{AlignedElements, Alignment, TemplateAxis};
 pub use array::{ArrayType, ElementType, Elements, MAX_DIMENSIONS, MAX_ELEMENTS, Order};
 pub use block_map::BlockMap;
 pub use chunks::{ChunkAxis, ChunkGrid, Chunks, DealtChunks, PaddedChunk};
+pub use directives::{DirectiveError, Directives};
 pub use distribution::{BlockLengths, Distribution};
 pub use error::{LayoutError, LayoutErrorKind};
 pub use galley::{NestedStride, StridedRequest};
@@ -64,6 +68,7 @@ pub use language::{AppliedLayout, ByteSize, Layout, LayoutForm, LayoutParseError
 pub use owner_runs::{OwnerRun, OwnerRuns};
 pub use partition::Partition;
 pub use pattern::Pattern;
+pub use run_time::RunTimeDescriptor;
 pub use sequence::Sequence;
 pub use slice::{Slice, SliceAxis};
 pub use stripe::{Servers, Stripe};

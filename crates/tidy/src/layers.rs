@@ -17,6 +17,8 @@ use crate::{Complaint, File};
 ///     |
 ///   calibrate -> console         what programs for people share
 ///     |
+///   fortran                      modules on top of `c`, and how tests build programs with them
+///     |
 ///   pario                        the library of Rust programs; the bindings `c`, `vipios` (both on `border`) and `mpiio` beside it
 ///     |
 ///   embedded -> job              the only ones that know client and servers
@@ -36,6 +38,7 @@ use crate::{Complaint, File};
 pub const ALLOWED: &[(&str, &[&str])] = &[
     ("falls", &[]),
     ("layout", &["falls"]),
+    ("hpf", &["layout"]),
     ("plan", &["falls", "kernels", "layout"]),
     ("advise", &["falls", "layout", "plan"]),
     ("kernels", &["falls"]),
@@ -111,6 +114,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         "vipios",
         &["border", "client", "embedded", "falls", "layout", "logging"],
     ),
+    ("fortran", &["layout", "system-tests", "testkit"]),
     ("pario", &["client", "embedded", "layout"]),
     ("console", &["client", "falls", "job", "layout"]),
     (
@@ -146,6 +150,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "direct",
             "embedded",
             "falls",
+            "hpf",
             "identity",
             "ioserver",
             "job",
@@ -197,6 +202,7 @@ pub const IN_TESTS: &[(&str, &[&str])] = &[
     ("ioserver", &["lossyfs", "metaserver"]),
     ("c", &["system-tests"]),
     ("vipios", &["system-tests"]),
+    ("hpf", &["system-tests"]),
     ("mpiio", &["system-tests"]),
     ("pario", &["ioserver", "metaserver", "pario"]),
     ("serving", &["certificates"]),

@@ -20,6 +20,7 @@ pub(crate) mod get;
 pub(crate) mod hint;
 pub(crate) mod hold;
 pub(crate) mod hold_job;
+pub(crate) mod hpf;
 pub(crate) mod input;
 pub(crate) mod keys;
 pub(crate) mod laid_out;

@@ -4,6 +4,7 @@
 mod access_desc;
 mod arrays;
 mod cuts;
+mod directives;
 mod language;
 mod mpi;
 mod mpi_arrays;

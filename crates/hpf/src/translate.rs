@@ -1,0 +1,932 @@
+//! Statements on units with distributed arrays, into calls.
+//!
+//! Invariants: a statement is replaced as a whole or not at all; what is not replaced is not touched, byte for byte.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
+
+use layout::Directives;
+
+use crate::control::{Argument, Io, Verb};
+use crate::scopes::{Scopes, is_name};
+use crate::source::{Form, Kind, Statement, error, place, statements};
+use crate::{Arrays, Hints, HpfError, Options, Translated, Translation};
+
+type Outcome<T> = Result<T, HpfError>;
+
+/// Most characters of a line that is written, in free and in fixed form.
+const WIDTH_FREE: usize = 100;
+const WIDTH_FIXED: usize = 64;
+
+/// Translates a program.
+pub(crate) fn program(text: &str, options: &Options) -> Outcome<Translation> {
+    let statements = statements(text, options.form)?;
+    let scopes = Scopes::of(&statements);
+    let mut work = Work {
+        text,
+        options,
+        statements: &statements,
+        scopes: &scopes,
+        ios: Vec::new(),
+        ours: BTreeSet::new(),
+        files: BTreeSet::new(),
+        repeated: BTreeSet::new(),
+    };
+    work.check_directives()?;
+    work.find_units();
+    work.translate()
+}
+
+struct Work<'a> {
+    text: &'a str,
+    options: &'a Options,
+    statements: &'a [Statement],
+    scopes: &'a Scopes,
+    /// Input and output, by statement.
+    ios: Vec<(usize, Io)>,
+    /// Units with distributed arrays: program unit (or none for a number) and the unit as it is written.
+    ours: BTreeSet<(Option<usize>, String)>,
+    /// Names of files that are opened on them, as they are written.
+    files: BTreeSet<String>,
+    /// Labels that end loops.
+    repeated: BTreeSet<String>,
+}
+
+/// A piece of the program and what it becomes.
+struct Edit {
+    span: Range<usize>,
+    text: String,
+}
+
+impl Work<'_> {
+    fn error(&self, at: usize, message: impl Into<String>) -> HpfError {
+        error(self.text, at, message)
+    }
+
+    /// Reads the directives of each unit, so that mistakes are told at their place.
+    fn check_directives(&self) -> Outcome<()> {
+        for (index, unit) in self.scopes.units.iter().enumerate() {
+            if unit.directives.is_empty() {
+                continue;
+            }
+            // A text of the same lines and characters, with nothing but these directives, and numbers for what is not known yet.
+            let mut page: Vec<Vec<char>> = self
+                .text
+                .split('\n')
+                .map(|line| vec![' '; line.chars().count()])
+                .collect();
+            for directive in &unit.directives {
+                let statement = &self.statements[directive.index];
+                let mut last: Option<usize> = None;
+                for letter in &statement.letters {
+                    let (line, character) = place(self.text, letter.at);
+                    if let Some(before) = last.filter(|before| *before != line) {
+                        page[before - 1].extend([' ', '&']);
+                    }
+                    last = Some(line);
+                    page[line - 1][character - 1] = letter.c;
+                }
+                for values in directive.value_letters() {
+                    for (i, letter) in statement.letters[values.clone()].iter().enumerate() {
+                        let (line, character) = place(self.text, letter.at);
+                        page[line - 1][character - 1] = if i == 0 { '1' } else { ' ' };
+                    }
+                }
+            }
+            let page: Vec<String> = page.into_iter().map(String::from_iter).collect();
+            let read = Directives::parse(&page.join("\n"));
+            let read =
+                read.map_err(|e| HpfError::new(self.text, e.line(), e.character(), e.message()))?;
+            self.check_layouts(index, &read)?;
+        }
+        Ok(())
+    }
+
+    /// Makes layouts where everything is known: arrays whose declared extents are numbers, by directives without values.
+    fn check_layouts(&self, unit: usize, directives: &Directives) -> Outcome<()> {
+        let scope = &self.scopes.units[unit];
+        if self.options.arrays == Arrays::Local || scope.directives.iter().any(|d| d.has_values()) {
+            return Ok(());
+        }
+        for name in directives.arrays() {
+            let Some(extents) = self.declared_extents(unit, &name.to_lowercase()) else {
+                continue;
+            };
+            // Any number of processes will do where there is no ONTO.
+            if let Err(e) = directives.layout(name, &extents, Some(1)) {
+                let is_elsewhere = e.message().contains("are not known")
+                    || e.message().contains("not declared")
+                    || e.message().contains("is not distributed");
+                if !is_elsewhere {
+                    return Err(HpfError::new(
+                        self.text,
+                        e.line(),
+                        e.character(),
+                        e.message(),
+                    ));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Extents of an array that are numbers in its declaration, from 1 on.
+    fn declared_extents(&self, unit: usize, name: &str) -> Option<Vec<u64>> {
+        for (index, statement) in self.statements.iter().enumerate() {
+            if self.scopes.of.get(index) != Some(&unit) || statement.kind != Kind::Statement {
+                continue;
+            }
+            let text = statement.text();
+            let (head, entities) = text.split_once("::").unwrap_or(("", ""));
+            for range in crate::scopes::parts(entities) {
+                let entity = &entities[range];
+                let own = entity
+                    .strip_prefix(name)
+                    .filter(|rest| rest.starts_with('('));
+                let by_attribute = (entity == name)
+                    .then(|| head.split_once("dimension(").map(|(_, rest)| rest))
+                    .flatten();
+                let Some(list) = own.map(|rest| &rest[1..]).or(by_attribute) else {
+                    continue;
+                };
+                let list = list.split(')').next()?;
+                return list.split(',').map(|n| n.parse().ok()).collect();
+            }
+        }
+        None
+    }
+}
+
+/// A name or a number of a unit, as it is compared.
+fn compared(unit: &str) -> String {
+    unit.to_ascii_lowercase()
+}
+
+/// Whether a unit is a number, which is the same everywhere.
+fn is_number(unit: &str) -> bool {
+    unit.chars().all(|c| c.is_ascii_digit() || c == '-')
+}
+
+impl Work<'_> {
+    fn key(&self, index: usize, unit: &str) -> (Option<usize>, String) {
+        let scope = (!is_number(unit)).then(|| self.scopes.outermost(self.scopes.of[index]));
+        (scope, compared(unit))
+    }
+
+    /// The unit of scope in whose directives an array is, as a statement sees it.
+    fn home_of(&self, index: usize, name: &str) -> Option<usize> {
+        let name = name.to_ascii_lowercase();
+        let seen = self.scopes.seen_by(self.scopes.of[index]);
+        seen.into_iter().find(|unit| {
+            let directives = &self.scopes.units[*unit].directives;
+            directives.iter().any(|d| {
+                d.is_about(&name) && (d.words.contains("distribute") || d.words.contains("align"))
+            })
+        })
+    }
+
+    /// The distributed array that an item is, whole.
+    fn array_of(&self, index: usize, item: &str) -> Option<usize> {
+        if !is_name(item) {
+            return None;
+        }
+        self.home_of(index, item)
+    }
+
+    /// Finds all input and output, and the units that are ours.
+    fn find_units(&mut self) {
+        for (index, statement) in self.statements.iter().enumerate() {
+            if statement.kind != Kind::Statement {
+                continue;
+            }
+            let text = statement.text();
+            if let Some(rest) = text.strip_prefix("do") {
+                let label: String = rest.chars().take_while(char::is_ascii_digit).collect();
+                if !label.is_empty() {
+                    self.repeated.insert(label);
+                }
+            }
+            let Some(io) = Io::read(statement) else {
+                continue;
+            };
+            let moves = matches!(io.verb, Verb::Read | Verb::Write) && io.format().is_none();
+            let has_array = io
+                .items
+                .iter()
+                .any(|item| self.distributed_in(index, &item.value).is_some());
+            if let Some(unit) = io.unit().filter(|u| moves && has_array && u.value != "*") {
+                self.ours.insert(self.key(index, &unit.value));
+            }
+            self.ios.push((index, io));
+        }
+        for (index, io) in &self.ios {
+            if let (Verb::Open, Some(file)) = (io.verb, io.argument("file", None))
+                && self.is_ours(*index, io)
+            {
+                self.files.insert(file.value.clone());
+            }
+        }
+    }
+
+    /// The distributed array that an item is, or is a part of.
+    fn distributed_in<'t>(&self, index: usize, item: &'t str) -> Option<&'t str> {
+        let name = crate::scopes::leading_name(item);
+        let rest = &item[name.len()..];
+        let is_variable = rest.is_empty() || (rest.starts_with('(') && rest.ends_with(')'));
+        (is_variable && is_name(name) && self.home_of(index, name).is_some()).then_some(name)
+    }
+
+    fn is_ours(&self, index: usize, io: &Io) -> bool {
+        io.unit()
+            .is_some_and(|unit| self.ours.contains(&self.key(index, &unit.value)))
+    }
+
+    fn translate(&self) -> Outcome<Translation> {
+        let mut edits = Vec::new();
+        let mut done = Vec::new();
+        let mut users = BTreeSet::new();
+        for (index, io) in &self.ios {
+            let calls = match self.calls(*index, io)? {
+                Some(calls) => calls,
+                None => continue,
+            };
+            users.insert(self.scopes.outermost(self.scopes.of[*index]));
+            edits.push(self.edit(*index, io, &calls)?);
+            let (line, character) = place(self.text, io.at);
+            let arrays = io
+                .items
+                .iter()
+                .filter(|item| self.array_of(*index, &item.value).is_some());
+            done.push(Translated {
+                line,
+                character,
+                statement: io.verb.name(),
+                unit: io.unit().map_or(String::new(), |u| u.value.clone()),
+                arrays: arrays.map(|item| item.value.clone()).collect(),
+            });
+        }
+        if self.options.hints == Hints::Written {
+            edits.extend(self.branch_hints()?);
+        }
+        for unit in users {
+            edits.push(self.use_statement(unit));
+        }
+        edits.sort_by_key(|edit| (edit.span.start, edit.span.end));
+        let mut text = String::with_capacity(self.text.len());
+        let mut at = 0;
+        for edit in edits {
+            text += &self.text[at..edit.span.start];
+            text += &edit.text;
+            at = edit.span.end;
+        }
+        text += &self.text[at..];
+        Ok(Translation {
+            text,
+            statements: done,
+        })
+    }
+
+    /// The calls that a statement becomes; none if it stays.
+    fn calls(&self, index: usize, io: &Io) -> Outcome<Option<Calls>> {
+        let is_ours = self.is_ours(index, io);
+        if let Some(format) = io.format() {
+            let array = io
+                .items
+                .iter()
+                .find(|item| self.array_of(index, &item.value).is_some());
+            if let Some(array) = array {
+                let text = format!(
+                    "formatted input and output of the distributed array {} is not offered; leave the format out, with FORM='UNFORMATTED'",
+                    array.value
+                );
+                return Err(self.error(array.at, text));
+            }
+            if is_ours {
+                let text = "formatted input and output of a unit with distributed arrays is not offered; leave the format out";
+                return Err(self.error(format.at, text));
+            }
+            return Ok(None);
+        }
+        if io.verb == Verb::Inquire && io.unit().is_none() {
+            let is_our_file = io
+                .argument("file", None)
+                .is_some_and(|file| self.files.contains(&file.value));
+            return if is_our_file {
+                self.inquire(io).map(Some)
+            } else {
+                Ok(None)
+            };
+        }
+        if !is_ours {
+            return Ok(None);
+        }
+        match io.verb {
+            Verb::Open => self.open(index, io),
+            Verb::Read | Verb::Write => self.moves(index, io),
+            Verb::Close => self.plain(io, "pario_hpf_close", &["status"]),
+            Verb::Rewind => self.plain(io, "pario_hpf_rewind", &[]),
+            Verb::Inquire => self.inquire(io),
+            Verb::Flush => Ok(Calls {
+                lines: vec!["continue".into()],
+                ..Calls::default()
+            }),
+            Verb::Backspace | Verb::Endfile | Verb::Print => {
+                let text = format!(
+                    "{} of a unit with distributed arrays is not offered: files have no records",
+                    io.verb.name()
+                );
+                Err(self.error(io.at, text))
+            }
+        }
+        .map(Some)
+    }
+
+    /// Where the outcome goes, and what follows it.
+    fn outcome(&self, io: &Io, is_several: bool) -> Calls {
+        let value = |key: &str| io.argument(key, None).map(|a| a.value.clone());
+        let (end, err) = (value("end"), value("err"));
+        let has_targets = end.is_some() || err.is_some();
+        let status = value("iostat").or_else(|| {
+            (has_targets || (is_several && value("iomsg").is_some()))
+                .then(|| "pario_hpf_status".to_owned())
+        });
+        let mut calls = Calls {
+            status: status.clone(),
+            message: value("iomsg"),
+            ..Calls::default()
+        };
+        let Some(status) = status else { return calls };
+        if let Some(label) = &end {
+            calls
+                .after
+                .push(format!("if (is_iostat_end({status})) goto {label}"));
+        }
+        if let Some(label) = &err {
+            calls.after.push(format!("if ({status} > 0) goto {label}"));
+        }
+        if value("iostat").is_none() {
+            if end.is_none() {
+                calls.after.push(format!(
+                    "if (is_iostat_end({status})) error stop 'end of file'"
+                ));
+            }
+            if err.is_none() {
+                calls.after.push(format!(
+                    "if ({status} > 0) error stop 'input or output failed'"
+                ));
+            }
+        }
+        calls
+    }
+
+    /// Refuses what a call does not have.
+    fn check_arguments(&self, io: &Io, known: &[&str]) -> Outcome<()> {
+        for argument in &io.arguments {
+            let Some(key) = &argument.key else { continue };
+            let is_common = ["unit", "iostat", "iomsg", "err"].contains(&key.as_str());
+            if !is_common && !known.contains(&key.as_str()) {
+                let text = format!(
+                    "{}= is not offered in {} of a unit with distributed arrays",
+                    key.to_uppercase(),
+                    io.verb.name()
+                );
+                return Err(self.error(argument.at, text));
+            }
+        }
+        Ok(())
+    }
+
+    /// Arguments as those of a call, by their names.
+    fn passed(&self, io: &Io, known: &[&str]) -> Vec<String> {
+        let pass = |key: &&str| io.argument(key, None).map(|a| format!("{key}={}", a.value));
+        known.iter().filter_map(pass).collect()
+    }
+
+    fn unit_of<'i>(&self, io: &'i Io) -> Outcome<&'i Argument> {
+        io.unit().ok_or_else(|| self.error(io.at, "has no unit"))
+    }
+
+    /// A statement that is one call with the unit first.
+    fn plain(&self, io: &Io, name: &str, known: &[&str]) -> Outcome<Calls> {
+        self.check_arguments(io, known)?;
+        let mut calls = self.outcome(io, false);
+        let mut arguments = vec![self.unit_of(io)?.value.clone()];
+        arguments.extend(self.passed(io, known));
+        arguments.extend(calls.outcome_arguments());
+        calls
+            .lines
+            .push(format!("call {name}({})", arguments.join(", ")));
+        Ok(calls)
+    }
+
+    fn inquire(&self, io: &Io) -> Outcome<Calls> {
+        let known = [
+            "file", "exist", "opened", "number", "named", "name", "access", "form", "action",
+            "size",
+        ];
+        self.check_arguments(io, &known)?;
+        let mut calls = self.outcome(io, false);
+        let mut arguments: Vec<String> = io
+            .unit()
+            .map(|unit| format!("unit={}", unit.value))
+            .into_iter()
+            .collect();
+        arguments.extend(self.passed(io, &known));
+        arguments.extend(calls.outcome_arguments());
+        calls
+            .lines
+            .push(format!("call pario_hpf_inquire({})", arguments.join(", ")));
+        Ok(calls)
+    }
+
+    fn open(&self, index: usize, io: &Io) -> Outcome<Calls> {
+        let known = [
+            "newunit", "file", "status", "action", "access", "form", "position", "recl",
+        ];
+        self.check_arguments(io, &known)?;
+        if let Some(form) = io.argument("form", None) {
+            let word = form.value.to_ascii_lowercase();
+            if word.starts_with(['\'', '"']) && !word.contains("unformatted") {
+                let text = "formatted input and output of a unit with distributed arrays is not offered; give FORM='UNFORMATTED'";
+                return Err(self.error(form.at, text));
+            }
+        }
+        let mut calls = self.outcome(io, false);
+        let unit = self.unit_of(io)?;
+        let mut arguments: Vec<String> = match unit.key.as_deref() {
+            Some("newunit") => Vec::new(),
+            _ => vec![format!("unit={}", unit.value)],
+        };
+        arguments.extend(self.passed(io, &known));
+        if self.options.hints == Hints::Written {
+            let (style, first) = self.use_of(index, unit);
+            if let Some(style) = style {
+                arguments.push(format!("hints='access_style={style}'"));
+            }
+            if let Some((name, home)) = first {
+                calls.lines.push(format!(
+                    "call pario_hpf_expect({})",
+                    self.described(&name, home, io.at)?
+                ));
+            }
+        }
+        arguments.extend(calls.outcome_arguments());
+        calls
+            .lines
+            .push(format!("call pario_hpf_open({})", arguments.join(", ")));
+        Ok(calls)
+    }
+
+    /// How a unit is used in this file, and the first array that is written there, if its shape is there from the beginning and the
+    /// statement that opens it sees it.
+    fn use_of(
+        &self,
+        index: usize,
+        unit: &Argument,
+    ) -> (Option<&'static str>, Option<(String, usize)>) {
+        let key = self.key(index, &unit.value);
+        let (mut reads, mut writes, mut first) = (false, false, None);
+        for (at, io) in &self.ios {
+            let Some(other) = io.unit() else { continue };
+            if self.key(*at, &other.value) != key {
+                continue;
+            }
+            reads |= io.verb == Verb::Read;
+            writes |= io.verb == Verb::Write;
+            if io.verb == Verb::Write && first.is_none() {
+                first = io.items.first().map(|item| item.value.clone());
+            }
+        }
+        let style = match (reads, writes) {
+            (true, false) => Some("read_mostly,sequential"),
+            (false, true) => Some("write_mostly,sequential"),
+            (true, true) => Some("sequential"),
+            (false, false) => None,
+        };
+        let is_there = |name: &String| {
+            let home = self.array_of(index, name)?;
+            let is_deferred = self.scopes.seen_by(self.scopes.of[index]).iter().any(|u| {
+                self.scopes.units[*u]
+                    .deferred
+                    .contains(&name.to_ascii_lowercase())
+            });
+            (!is_deferred).then_some(home)
+        };
+        let first = first.and_then(|name| is_there(&name).map(|home| (name, home)));
+        (style, first)
+    }
+
+    /// Array, shape, name, directives and mode, as the calls take them.
+    fn described(&self, name: &str, home: usize, at: usize) -> Outcome<String> {
+        let small = name.to_ascii_lowercase();
+        // Directives of the array, of what it is aligned with, and of their processors.
+        let mut wanted: Vec<String> = vec![small.clone()];
+        let mut chosen: BTreeMap<usize, String> = BTreeMap::new();
+        let mut aligned: Vec<String> = Vec::new();
+        let mut next = 0;
+        let directives = &self.scopes.units[home].directives;
+        while let Some(about) = wanted.get(next).cloned() {
+            next += 1;
+            for directive in directives.iter().filter(|d| d.is_about(&about)) {
+                if self.options.arrays == Arrays::Global
+                    && directive.words.len() == 1
+                    && directive.words.contains("dimension")
+                {
+                    continue; // its bounds are those of the declaration
+                }
+                chosen.insert(directive.index, directive.literal());
+                if directive.words.contains("align") {
+                    aligned.push(about.clone());
+                }
+                for other in &directive.others {
+                    if !wanted.contains(other) {
+                        wanted.push(other.clone());
+                    }
+                }
+            }
+        }
+        let mut text: Vec<String> = chosen.into_values().collect();
+        let is_declared = |name: &str| {
+            directives.iter().any(|d| {
+                d.is_about(name)
+                    && (d.words.contains("template")
+                        || d.words.contains("processors")
+                        || d.words.contains("dimension"))
+            })
+        };
+        let (extents, mode) = match self.options.arrays {
+            Arrays::Global => {
+                // Bounds matter where indices do.
+                for other in &wanted {
+                    let is_base = wanted.iter().any(|n| aligned.contains(n))
+                        && other != &small
+                        && self.is_array(directives, other);
+                    if aligned.contains(other) || is_base {
+                        text.push(format!("dimension {other}(' // pario_hpf_bounds(lbound({other}), ubound({other})) // ')"));
+                    }
+                }
+                (format!("shape({name})"), "pario_hpf_global")
+            }
+            Arrays::Local => {
+                let whole = self.whole_shape(directives, &small);
+                let (extents, bounds) = whole.ok_or_else(|| {
+                    let text = format!("the shape of all of {name} is not known; align {name} with a TEMPLATE index by index, or say !HPF$ DIMENSION {name}(...)");
+                    self.error(at, text)
+                })?;
+                if let Some(bounds) = bounds.filter(|_| !is_declared(&small)) {
+                    text.push(format!("dimension {small}({bounds})"));
+                }
+                (format!("[{}]", extents.join(", ")), "pario_hpf_local")
+            }
+        };
+        let text = format!("'{}'", text.join(";"))
+            .replace("'' // ", "")
+            .replace(" // ''", "");
+        Ok(format!(
+            "{name}, {extents}, '{}', {text}, {mode}",
+            name.to_ascii_uppercase()
+        ))
+    }
+
+    /// Whether a name of directives is an array of the program.
+    fn is_array(&self, directives: &[crate::mapping::Directive], name: &str) -> bool {
+        let is_abstract = |d: &&crate::mapping::Directive| {
+            d.is_about(name) && (d.words.contains("template") || d.words.contains("processors"))
+        };
+        let is_mapped = |d: &crate::mapping::Directive| {
+            d.is_about(name) && (d.words.contains("distribute") || d.words.contains("align"))
+        };
+        !directives.iter().any(|d| is_abstract(&d)) && directives.iter().any(is_mapped)
+    }
+
+    /// Extents of the whole array whose part is declared, and its bounds if they are those of a template.
+    fn whole_shape(
+        &self,
+        directives: &[crate::mapping::Directive],
+        name: &str,
+    ) -> Option<(Vec<String>, Option<String>)> {
+        let own = directives
+            .iter()
+            .find_map(|d| d.extents(name).filter(|_| !d.words.contains("template")));
+        if let Some(extents) = own {
+            return Some((extents, None));
+        }
+        let align = directives
+            .iter()
+            .find(|d| d.words.contains("align") && d.is_about(name) && d.is_plain)?;
+        let base = align.others.first()?;
+        let template = directives
+            .iter()
+            .find(|d| d.words.contains("template") && d.is_about(base))?;
+        Some((template.extents(base)?, template.bounds_literal(base)))
+    }
+
+    /// READ or WRITE.
+    fn moves(&self, index: usize, io: &Io) -> Outcome<Calls> {
+        self.check_arguments(io, &["rec", "end"])?;
+        let verb = if io.verb == Verb::Read {
+            "read"
+        } else {
+            "write"
+        };
+        if io.items.is_empty() {
+            let text = format!(
+                "{} without a list skips a record, and files of distributed arrays have none",
+                io.verb.name()
+            );
+            return Err(self.error(io.at, text));
+        }
+        let unit = &self.unit_of(io)?.value;
+        let mut calls = self.outcome(io, io.items.len() > 1);
+        let record = self.passed(io, &["rec"]);
+        for (number, item) in io.items.iter().enumerate() {
+            let mut arguments = match self.array_of(index, &item.value) {
+                Some(home) => vec![unit.clone(), self.described(&item.value, home, item.at)?],
+                None => {
+                    if let Some(name) = self.distributed_in(index, &item.value) {
+                        let text = format!(
+                            "a part of the distributed array {name} is not offered; read or write all of it"
+                        );
+                        return Err(self.error(item.at, text));
+                    }
+                    if item.value.starts_with('(')
+                        && crate::scopes::parts(&item.value[1..item.value.len() - 1]).len() > 1
+                    {
+                        return Err(self.error(
+                            item.at,
+                            "a list within a list is not offered beside distributed arrays",
+                        ));
+                    }
+                    vec![unit.clone(), item.value.clone()]
+                }
+            };
+            if number == 0 {
+                arguments.extend(record.iter().cloned());
+            }
+            arguments.extend(calls.outcome_arguments());
+            let kind = if self.array_of(index, &item.value).is_some() {
+                ""
+            } else {
+                "_same"
+            };
+            let call = format!("call pario_hpf_{verb}{kind}({})", arguments.join(", "));
+            let call = match (&calls.status, number) {
+                (Some(status), 1..) => format!("if ({status} == 0) {call}"),
+                _ => call,
+            };
+            calls.lines.push(call);
+        }
+        Ok(calls)
+    }
+
+    /// Says at the beginning of a branch that an array will be read there.
+    fn branch_hints(&self) -> Outcome<Vec<Edit>> {
+        let mut edits = Vec::new();
+        for (head, statement) in self.statements.iter().enumerate() {
+            let text = statement.text();
+            let is_head = statement.kind == Kind::Statement
+                && ((text.starts_with("if(") || text.starts_with("elseif("))
+                    && text.ends_with(")then")
+                    || text == "else"
+                    || (text.starts_with("case(") && !crate::scopes::assigns(&text)));
+            if !is_head {
+                continue;
+            }
+            let mut touched: Vec<String> = Vec::new();
+            for (index, next) in self.statements.iter().enumerate().skip(head + 1) {
+                let text = next.text();
+                let leaves = [
+                    "if(", "else", "end", "do", "select", "case", "goto", "return", "cycle",
+                    "exit", "stop",
+                ];
+                let io = self
+                    .ios
+                    .iter()
+                    .find(|(at, _)| *at == index)
+                    .map(|(_, io)| io);
+                if next.kind == Kind::Directive {
+                    continue;
+                }
+                if io.is_none() {
+                    if next.label.is_some() || leaves.iter().any(|word| text.starts_with(word)) {
+                        break;
+                    }
+                    continue;
+                }
+                let Some(io) = io else { break };
+                let Some(unit) = io.unit() else { continue };
+                let first = io.items.first().map(|item| (&item.value, item.at));
+                let is_first =
+                    index == head + 1 || io.condition.is_some() || touched.contains(&unit.value);
+                touched.push(unit.value.clone());
+                if io.verb != Verb::Read
+                    || is_first
+                    || !self.is_ours(index, io)
+                    || io.argument("rec", None).is_some()
+                {
+                    continue;
+                }
+                let Some((name, at)) = first else { continue };
+                let Some(home) = self.array_of(index, name) else {
+                    continue;
+                };
+                let is_deferred = self.scopes.seen_by(self.scopes.of[index]).iter().any(|u| {
+                    self.scopes.units[*u]
+                        .deferred
+                        .contains(&name.to_ascii_lowercase())
+                });
+                if is_deferred {
+                    continue;
+                }
+                let call = format!(
+                    "call pario_hpf_will_read({}, {})",
+                    unit.value,
+                    self.described(name, home, at)?
+                );
+                let indent = self.indent(next.span.start);
+                let text = format!("\n{indent}{}", wrapped(&call, &indent, self.options.form));
+                edits.push(Edit {
+                    span: statement.span.end..statement.span.end,
+                    text,
+                });
+            }
+        }
+        Ok(edits)
+    }
+
+    /// Blanks before the statement that begins at a byte.
+    fn indent(&self, at: usize) -> String {
+        let start = self.text[..at].rfind('\n').map_or(0, |n| n + 1);
+        let blanks = self.text[start..].chars().take_while(|c| *c == ' ').count();
+        match self.options.form {
+            Form::Free => " ".repeat(blanks),
+            Form::Fixed => " ".repeat(blanks.max(6)),
+        }
+    }
+
+    /// `use pario_hpf`, behind the statement that begins a unit, or before its first.
+    fn use_statement(&self, unit: usize) -> Edit {
+        let unit = &self.scopes.units[unit];
+        match unit.header {
+            Some(header) => {
+                let at = self.statements[header].span.end;
+                let indent = self.indent(self.statements[header].span.start);
+                let more = if self.options.form == Form::Free {
+                    "  "
+                } else {
+                    ""
+                };
+                Edit {
+                    span: at..at,
+                    text: format!("\n{indent}{more}use pario_hpf"),
+                }
+            }
+            None => {
+                let at = self.statements[unit.first].span.start;
+                let line = self.text[..at].rfind('\n').map_or(0, |n| n + 1);
+                let indent = self.indent(at);
+                Edit {
+                    span: line..line,
+                    text: format!("{indent}use pario_hpf\n"),
+                }
+            }
+        }
+    }
+
+    /// The statement replaced by calls.
+    fn edit(&self, index: usize, io: &Io, calls: &Calls) -> Outcome<Edit> {
+        let statement = &self.statements[index];
+        let mut lines = calls.lines.clone();
+        lines.extend(calls.after.iter().cloned());
+        if let Some(condition) = &io.condition {
+            if lines.len() == 1 && !lines[0].starts_with("if ") {
+                lines[0] = format!("{condition} {}", lines[0]);
+            } else {
+                lines.insert(0, format!("{condition} then"));
+                lines.push("end if".into());
+            }
+        }
+        let indent = self.indent(statement.span.start);
+        let mut label = statement.label.clone();
+        if let Some(own) = label
+            .clone()
+            .filter(|l| lines.len() > 1 && self.repeated.contains(l))
+        {
+            // The last statement of a loop: the label goes behind all of them.
+            let jumps = self
+                .statements
+                .iter()
+                .any(|s| s.text().contains(&format!("goto{own}")));
+            if jumps {
+                let text = format!(
+                    "ends a loop, becomes several statements, and GOTO {own} leads to it; end the loop with {own} CONTINUE"
+                );
+                return Err(self.error(io.at, text));
+            }
+            lines.push(format!("{own} continue"));
+            label = None;
+        }
+        let mut text = String::new();
+        for (number, line) in lines.iter().enumerate() {
+            let is_end = number > 0
+                && number + 1 == lines.len()
+                && line.ends_with(" continue")
+                && statement.label.is_some()
+                && label.is_none();
+            let line = wrapped(line, &indent, self.options.form);
+            match (number, &label, self.options.form) {
+                (0, Some(label), Form::Free) => text += &format!("{label} {line}"),
+                (0, Some(label), Form::Fixed) => {
+                    text += &format!(
+                        "{label:<width$}{line}",
+                        width = self.columns_left(statement.span.start)
+                    )
+                }
+                (0, None, Form::Fixed) if statement.label.is_some() => {
+                    text += &format!(
+                        "{:width$}{line}",
+                        "",
+                        width = self.columns_left(statement.span.start)
+                    )
+                }
+                (0, ..) => text += &line,
+                _ if is_end && self.options.form == Form::Fixed => {
+                    let (own, rest) = line.split_once(' ').unwrap_or(("", &line));
+                    text += &format!("\n{own:<6}{rest}");
+                }
+                _ => text += &format!("\n{indent}{line}"),
+            }
+        }
+        Ok(Edit {
+            span: statement.span.clone(),
+            text,
+        })
+    }
+
+    /// Columns from a byte to column 7 of fixed form.
+    fn columns_left(&self, at: usize) -> usize {
+        let (_, character) = place(self.text, at);
+        7usize.saturating_sub(character)
+    }
+}
+
+/// What a statement becomes.
+#[derive(Clone, Debug, Default)]
+struct Calls {
+    lines: Vec<String>,
+    /// What follows them: where to go.
+    after: Vec<String>,
+    /// The variable for the outcome.
+    status: Option<String>,
+    /// The variable for the text.
+    message: Option<String>,
+}
+
+impl Calls {
+    fn outcome_arguments(&self) -> Vec<String> {
+        let status = self.status.iter().map(|name| format!("iostat={name}"));
+        status
+            .chain(self.message.iter().map(|name| format!("iomsg={name}")))
+            .collect()
+    }
+}
+
+/// A statement on as many lines as it takes.
+fn wrapped(line: &str, indent: &str, form: Form) -> String {
+    let (width, joint) = match form {
+        Form::Free => (WIDTH_FREE, format!(" &\n{indent}    ")),
+        Form::Fixed => (WIDTH_FIXED, "\n     &".to_owned()),
+    };
+    let start = match form {
+        Form::Free => indent.len() + 4,
+        Form::Fixed => 6,
+    };
+    let mut text = String::new();
+    let (mut column, mut quote) = (indent.len(), None);
+    let mut letters = line.chars().peekable();
+    while let Some(c) = letters.next() {
+        text.push(c);
+        column += 1;
+        let was_quoted = quote.is_some();
+        match quote {
+            Some(q) if c == q => quote = None,
+            None if c == '\'' || c == '"' => quote = Some(c),
+            _ => {}
+        }
+        let is_last = letters.peek().is_none();
+        if let (Some(q), true) = (quote, was_quoted) {
+            // A long literal in parts.
+            if column + 6 >= width {
+                text += &format!("{q} //{joint}{q}");
+                column = start + 1;
+            }
+        } else if quote.is_none() && !is_last && c == ',' && column + 24 >= width {
+            if letters.peek() == Some(&' ') {
+                letters.next();
+            }
+            text += &joint;
+            column = start;
+        }
+    }
+    text
+}

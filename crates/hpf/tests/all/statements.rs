@@ -1,0 +1,270 @@
+//! Single statements: what they become, what is refused and where, and what stays as it is.
+
+use hpf::{Arrays, Form, Hints, Options, translate};
+
+/// A program around statements, with a distributed array.
+fn around(statements: &str) -> String {
+    format!(
+        "program p\nreal :: a(8), x\nreal, allocatable :: c(:)\n!hpf$ distribute (block) onto q(2) :: a, c\n{statements}\nend program\n"
+    )
+}
+
+/// What is written for statements, without hints.
+fn becomes(statements: &str) -> String {
+    let options = Options {
+        hints: Hints::Omitted,
+        ..Options::default()
+    };
+    let text = around(statements);
+    let done = translate(&text, &options).unwrap_or_else(|e| panic!("{e}"));
+    let head = "program p\n  use pario_hpf\nreal :: a(8), x\nreal, allocatable :: c(:)\n!hpf$ distribute (block) onto q(2) :: a, c\n";
+    let rest = done
+        .text
+        .strip_prefix(head)
+        .unwrap_or_else(|| panic!("{}", done.text));
+    rest.strip_suffix("\nend program\n").unwrap().to_owned()
+}
+
+/// Line, character and text of a refusal; lines count from the first statement.
+fn refused(statements: &str) -> (usize, usize, String) {
+    let error = translate(&around(statements), &Options::default()).expect_err(statements);
+    (
+        error.line() - 4,
+        error.character(),
+        error.message().to_owned(),
+    )
+}
+
+const A: &str = "a, shape(a), 'A', 'distribute (block) onto q(2) :: a, c', pario_hpf_global";
+
+/// Without the breaks of long lines.
+fn joined(text: &str) -> String {
+    let mut all = text.replace(" &\n", "\u{1}");
+    while let Some(at) = all.find('\u{1}') {
+        let end = all[at + 1..]
+            .find(|c| c != ' ')
+            .map_or(all.len(), |n| at + 1 + n);
+        all.replace_range(at..end, if all[..at].ends_with(',') { " " } else { "" });
+    }
+    all.replace("' //'", "")
+}
+
+#[test]
+fn statements_become_calls() {
+    let write = format!("call pario_hpf_write(10, {A})");
+    assert_eq!(joined(&becomes("write (10) a")), write);
+    assert_eq!(
+        joined(&becomes("write (unit=10) a ! all of it")),
+        format!("{write} ! all of it")
+    );
+    assert_eq!(
+        joined(&becomes("x = 1; write (10) a; x = 2")),
+        format!("x = 1; {write}; x = 2")
+    );
+    assert_eq!(
+        joined(&becomes("if (x > 1) write (10) a")),
+        format!("if(x>1) {write}")
+    );
+    assert_eq!(joined(&becomes("30 write (10) a")), format!("30 {write}"));
+    let lines = joined(&becomes("  read (10, iostat=i, end=5) x, a\n5 continue"));
+    let read = format!(
+        "  call pario_hpf_read_same(10, x, iostat=i)\n  if (i == 0) call pario_hpf_read(10, {A}, iostat=i)\n  if (is_iostat_end(i)) goto 5\n5 continue"
+    );
+    assert_eq!(lines, read);
+    let both = joined(&becomes(
+        "if (x > 1) read (10, err=7) a\n7 rewind 10\nclose (10, status='delete')\nflush (10)",
+    ));
+    assert!(
+        both.starts_with("if(x>1) then\ncall pario_hpf_read(10"),
+        "{both}"
+    );
+    assert!(both.contains("\nif (pario_hpf_status > 0) goto 7\nif (is_iostat_end(pario_hpf_status)) error stop 'end of file'\nend if\n7 call pario_hpf_rewind(10)\ncall pario_hpf_close(10, status='delete')\ncontinue"), "{both}");
+    let open = joined(&becomes(
+        "open (10, file=name//'.dat', &\n  form='unformatted', & ! as it is\n  iostat=i)\nwrite (10) a\ninquire (10, opened=l)\ninquire (file=name//'.dat', exist=l)",
+    ));
+    assert!(
+        open.starts_with(
+            "call pario_hpf_open(unit=10, file=name//'.dat', form='unformatted', iostat=i)\n"
+        ),
+        "{open}"
+    );
+    assert!(open.ends_with("call pario_hpf_inquire(unit=10, opened=l)\ncall pario_hpf_inquire(file=name//'.dat', exist=l)"), "{open}");
+}
+
+#[test]
+fn hints_of_the_compiler_are_written() {
+    let text = around(
+        "open (10, file='f', form='unformatted')\nwrite (10) a\nif (x > 1) then\n  x = 2\n  read (10) a\nend if",
+    );
+    let done = translate(&text, &Options::default()).unwrap();
+    let text = joined(&done.text);
+    assert!(
+        text.contains(&format!("call pario_hpf_expect({A})\ncall pario_hpf_open(")),
+        "{text}"
+    );
+    assert!(text.contains("hints='access_style=sequential')"), "{text}");
+    assert!(
+        text.contains(&format!(
+            "then\n  call pario_hpf_will_read(10, {A})\n  x = 2\n"
+        )),
+        "{text}"
+    );
+    // What has no shape yet is not told of.
+    let text = around("open (10, file='f', form='unformatted')\nwrite (10) c");
+    assert!(
+        !translate(&text, &Options::default())
+            .unwrap()
+            .text
+            .contains("expect")
+    );
+}
+
+#[test]
+fn what_is_not_offered_is_refused_at_its_character() {
+    for (statements, line, character, part) in [
+        ("write (10, *) a", 1, 15, "formatted"),
+        ("x = 1\n  print *, x, a", 2, 15, "formatted"),
+        ("write (10) a\nwrite (10, '(f5.1)') x", 2, 12, "formatted"),
+        (
+            "open (10, form='formatted')\nwrite (10) a",
+            1,
+            11,
+            "formatted",
+        ),
+        (
+            "write (10) x, a(1:4)",
+            1,
+            15,
+            "a part of the distributed array a",
+        ),
+        ("write (10) a\nbackspace 10", 2, 1, "BACKSPACE"),
+        ("write (10) a\nendfile (10)", 2, 1, "ENDFILE"),
+        ("read (10)\nwrite (10) a", 1, 1, "skips a record"),
+        ("write (10) a, (c(i), i=1,3)", 1, 15, "a list within a list"),
+        (
+            "open (10, form='unformatted', convert='swap')\nwrite (10) a",
+            1,
+            31,
+            "CONVERT=",
+        ),
+        ("write (10, advance='no') a", 1, 12, "ADVANCE="),
+        (
+            "!hpf$ distribute b(blok)\nwrite (10) a",
+            1,
+            20,
+            "BLOK is no distribution",
+        ),
+        (
+            "!hpf$ align b(i) with &\n!hpf$   t(-i)",
+            2,
+            11,
+            "steps of -1",
+        ),
+        (
+            "integer :: d(9)\n!hpf$ distribute d(block(2)) onto q(2)",
+            2,
+            20,
+            "holds 4 of 9",
+        ),
+    ] {
+        let (found_line, found_character, message) = refused(statements);
+        assert_eq!(
+            (found_line, found_character),
+            (line, character),
+            "{statements}: {message}"
+        );
+        assert!(message.contains(part), "{statements}: {message}");
+    }
+    let local = Options {
+        arrays: Arrays::Local,
+        ..Options::default()
+    };
+    let error = translate(&around("write (10) a"), &local).unwrap_err();
+    assert!(
+        error
+            .message()
+            .contains("the shape of all of a is not known"),
+        "{error}"
+    );
+    assert_eq!(error.to_string().lines().count(), 3);
+}
+
+#[test]
+fn everything_else_stays_byte_for_byte() {
+    for text in [
+        "",
+        "program p\nwrite (10) a\nopen (10)\nend\n",
+        "! write (10) a\nprogram p\nreal a(8)\n!hpf$ distribute a(block)\nwrite (*, *) 'write (10) a', a(3), \"it's\"\nx = 'open (10)&\n  & and so on'\r\nread = 3\nwrite(1) = 4\nopen (11, file='x')\nend program\n",
+        "#include \"x.h\"\n\tif (x) then\n",
+        "program p\nreal a(8)\n!hpf$ distribute a(cyclic)\ncall s(a)\nend\nsubroutine s(a)\nreal a(8)\nwrite (10) a\nend\n",
+    ] {
+        for form in [Form::Free, Form::Fixed] {
+            let options = Options {
+                form,
+                ..Options::default()
+            };
+            let done = translate(text, &options).unwrap_or_else(|e| panic!("{e}"));
+            assert_eq!(done.text, text);
+            assert!(done.statements.is_empty());
+        }
+    }
+    // Whatever is cut off, there is an answer.
+    let whole = around(
+        "open (10, file='f', form='unformatted')\nif (x > 1) then\nx = 1\nread (10, end=5) x, a\nend if\n5 close (10)",
+    );
+    for end in 0..whole.len() {
+        for form in [Form::Free, Form::Fixed] {
+            let _ = translate(
+                &whole[..end],
+                &Options {
+                    form,
+                    ..Options::default()
+                },
+            );
+        }
+    }
+}
+
+#[test]
+fn values_of_the_running_program_become_parts_of_the_text() {
+    let text = "subroutine s(a, n, m, sizes)\ninteger :: n, m, sizes(4), b(n)\nreal :: a(0:n)\n!hpf$ processors p(number_of_processors())\n!hpf$ template t(0:2*n)\n!hpf$ distribute t(cyclic(m)) onto p\n!hpf$ align a(i) with t(2*i+m)\n!hpf$ distribute b(gen_block(sizes)) onto p\nwrite (10) a, b\nend subroutine\n";
+    let options = Options {
+        hints: Hints::Omitted,
+        ..Options::default()
+    };
+    let text = joined(&translate(text, &options).unwrap().text);
+    for part in [
+        "processors p(' // pario_hpf_text(pario_hpf_processes()) // ')",
+        "template t(0:2*' // pario_hpf_text(n) // ')",
+        "distribute t(cyclic(' // pario_hpf_text(m) // ')) onto p",
+        "align a(i) with t(2*i+' // pario_hpf_text(m) // ')",
+        "dimension a(' // pario_hpf_bounds(lbound(a), ubound(a)) // ')",
+        "distribute b(gen_block(' // pario_hpf_text(sizes) // ')) onto p",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+}
+
+#[test]
+fn directives_of_modules_and_hosts_are_seen() {
+    let text = "module m\nreal :: a(8)\n!hpf$ distribute a(block) onto q(2)\nend module\nsubroutine s\nuse m\nwrite (10) a\nend subroutine\nprogram p\nreal :: b(4)\n!hpf$ distribute b(block) onto q(2)\ncall t()\ncontains\nsubroutine t()\nread (11) b\nend subroutine\nend program\n";
+    let options = Options {
+        hints: Hints::Omitted,
+        ..Options::default()
+    };
+    let done = translate(text, &options).unwrap();
+    assert_eq!(done.statements.len(), 2);
+    assert!(
+        done.text
+            .contains("subroutine s\n  use pario_hpf\nuse m\ncall pario_hpf_write(10, a"),
+        "{}",
+        done.text
+    );
+    assert!(
+        done.text
+            .contains("program p\n  use pario_hpf\nreal :: b(4)"),
+        "{}",
+        done.text
+    );
+    assert_eq!(done.text.matches("use pario_hpf").count(), 2);
+}
