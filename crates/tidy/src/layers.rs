@@ -19,6 +19,8 @@ use crate::{Complaint, File};
 ///     |
 ///   pario                        the library of Rust programs; the bindings `c` and `mpiio` beside it
 ///     |
+///   streams                      a stream per virtual processor, on client alone
+///     |
 ///   embedded -> job              the only ones that know client and servers
 ///     |            |
 ///   client     metaserver  ioserver     on serving
@@ -104,6 +106,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("c", &["client", "embedded", "falls", "layout", "logging"]),
     ("pario", &["client", "embedded", "layout"]),
+    ("streams", &["client", "falls", "layout", "random"]),
     ("console", &["client", "falls", "job", "layout"]),
     (
         "calibrate",
@@ -150,6 +153,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "plan",
             "serving",
             "store",
+            "streams",
             "wire",
         ],
     ),
@@ -191,6 +195,7 @@ pub const IN_TESTS: &[(&str, &[&str])] = &[
     ("mpiio", &["system-tests"]),
     ("pario", &["ioserver", "metaserver", "pario"]),
     ("serving", &["certificates"]),
+    ("streams", &["embedded"]),
     ("system-tests", &["store"]),
     ("identity", &["certificates"]),
     ("metaserver", &["certificates", "lossyfs"]),

@@ -11,6 +11,7 @@ mod moving;
 mod names;
 mod prediction;
 mod profile;
+mod streams;
 mod subfiles;
 
 use std::fs;
