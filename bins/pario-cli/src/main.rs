@@ -87,6 +87,8 @@ enum Command {
     Cert(commands::cert::Arguments),
     /// Even out what servers hold by moving single subfiles
     Rebalance(commands::rebalance::Arguments),
+    /// Look at files with a stream for each virtual processor, and convert them
+    Stream(commands::stream::Arguments),
     /// Draw a layout: which element holds which part of an array or a stored file
     Layout(commands::layout::Arguments),
     /// Translate a program in HPF, so that its distributed arrays are read and written by Pario
@@ -151,6 +153,7 @@ fn run(arguments: Arguments) -> Result<(), commands::Error> {
         Command::Drain(arguments) => commands::drain::run(&arguments),
         Command::Cert(arguments) => commands::cert::run(&arguments),
         Command::Rebalance(arguments) => commands::rebalance::run(&arguments),
+        Command::Stream(arguments) => commands::stream::run(&arguments),
         Command::Layout(arguments) => commands::layout::run(&arguments),
         Command::Explain(arguments) => commands::explain::run(&arguments),
         Command::Calibrate(arguments) => commands::calibrate::run(&arguments),

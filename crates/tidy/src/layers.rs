@@ -21,6 +21,8 @@ use crate::{Complaint, File};
 ///     |
 ///   pario                        the library of Rust programs; the bindings `c`, `vipios` (both on `border`) and `mpiio` beside it
 ///     |
+///   streams                      a stream per virtual processor, on client alone
+///     |
 ///   embedded -> job              the only ones that know client and servers
 ///     |            |
 ///   client     metaserver  ioserver     on serving
@@ -116,6 +118,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("fortran", &["layout", "system-tests", "testkit"]),
     ("pario", &["client", "embedded", "layout"]),
+    ("streams", &["client", "falls", "layout", "random"]),
     ("console", &["client", "falls", "job", "layout"]),
     (
         "calibrate",
@@ -163,6 +166,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "plan",
             "serving",
             "store",
+            "streams",
             "wire",
         ],
     ),
@@ -206,6 +210,7 @@ pub const IN_TESTS: &[(&str, &[&str])] = &[
     ("mpiio", &["system-tests"]),
     ("pario", &["ioserver", "metaserver", "pario"]),
     ("serving", &["certificates"]),
+    ("streams", &["embedded"]),
     ("system-tests", &["store"]),
     ("identity", &["certificates"]),
     ("metaserver", &["certificates", "lossyfs"]),

@@ -32,6 +32,7 @@ pub const UNSAFE_FORBIDDEN: &[&str] = &[
     "crates/pario",
     "crates/plan",
     "crates/serving",
+    "crates/streams",
     "crates/tidy",
     "crates/wire",
 ];

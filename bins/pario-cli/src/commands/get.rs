@@ -15,14 +15,15 @@ use super::connection::{self, refused};
 use super::names::{absolute, join, last, shown};
 use super::put::{local_name, summarize};
 use super::transfer::{Mover, Sink, Sparse, Stream, Trouble};
-use super::{Error, cat, output};
+use super::{Error, cat, output, stream};
 use crate::progress::{Display, Progress};
 
 /// Arguments of `pario get`.
 #[derive(Args)]
 #[command(after_help = "\
 Onto a directory means into it, under the name the file has in the service. A file that is there
-is replaced. Long runs of zeros take no space where the file system knows holes.
+is replaced. What says whose bytes a stream file has comes beside it, as NAME.pario-stream; put
+takes it along. Long runs of zeros take no space where the file system knows holes.
 
 Examples:
   pario get /results/matrix matrix.raw
@@ -189,7 +190,10 @@ impl Get<'_> {
         match moved {
             Ok(()) => {
                 self.files += 1;
-                Ok(())
+                match is_regular {
+                    true => stream::fetch_root(self.client, path, target),
+                    false => Ok(()),
+                }
             }
             Err(trouble) => {
                 if is_regular {

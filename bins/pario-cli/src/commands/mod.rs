@@ -45,6 +45,7 @@ pub(crate) mod serve;
 pub(crate) mod stat;
 pub(crate) mod status;
 pub(crate) mod stored_layout;
+pub(crate) mod stream;
 pub(crate) mod transfer;
 pub(crate) mod up;
 

@@ -265,6 +265,7 @@ impl Put<'_> {
                 self.is_volatile |= !synced.is_durable;
             });
         }
+        let outcome = outcome.and_then(|()| super::stream::store_root(self.client, target, local));
         let outcome = outcome.and_then(|()| file.close().map_err(refused));
         let Err(error) = outcome else {
             self.files += 1;
@@ -313,9 +314,16 @@ impl Put<'_> {
             .collect::<Result<Vec<_>, _>>()
             .map_err(|e| cannot_read(local, &e))?;
         names.sort();
-        for name in names {
-            let from = local.join(&name);
-            let to = join(target, stored_name(&name, &from)?);
+        // Roots of stream files go with their files.
+        let is_beside = |name: &std::ffi::OsString| {
+            let base = name
+                .to_str()
+                .and_then(|n| n.strip_suffix(super::stream::BESIDE));
+            base.is_some_and(|base| names.iter().any(|other| other == base))
+        };
+        for name in names.iter().filter(|name| !is_beside(name)) {
+            let from = local.join(name);
+            let to = join(target, stored_name(name, &from)?);
             let plain = fs::symlink_metadata(&from).map_err(|e| cannot_read(&from, &e))?;
             let followed = match plain.is_symlink() {
                 true => fs::metadata(&from).ok(),

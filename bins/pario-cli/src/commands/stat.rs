@@ -37,11 +37,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         Kind::File => Some(client.layout(&path).map_err(refused)?.distribution),
         Kind::Directory => None,
     };
+    let streams = match attributes.kind {
+        Kind::File => streams::Stream::record(&client, &path).map_err(refused)?,
+        Kind::Directory => None,
+    };
     let kept = super::hint::of_path(&client, &path)?;
     if arguments.json {
         let mut map = attributes::to_json(&attributes);
         if let Some(distribution) = &distribution {
             map.insert("distribution".to_owned(), json!(distribution));
+        }
+        if let Some(record) = &streams {
+            map.insert("streams".to_owned(), json!(record.shape.extents()));
         }
         map.insert("hints".to_owned(), super::hint::to_json(&kept));
         map.insert("path".to_owned(), json!(path));
@@ -63,6 +70,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         );
         line("layout", attributes.layout.as_deref().unwrap_or("none"));
         line("chosen", distribution.as_deref().unwrap_or("not recorded"));
+        if let Some(record) = &streams {
+            line("streams", &format!("of VPs of shape {}", record.shape));
+        }
         line("generation", &attributes.generation.to_string());
     }
     for (name, given) in kept.standing.counting() {

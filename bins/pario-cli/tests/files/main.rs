@@ -12,6 +12,7 @@ mod names;
 mod prediction;
 mod profile;
 mod rebuild;
+mod streams;
 mod subfiles;
 
 use std::fs;
