@@ -17,7 +17,7 @@ use crate::{Complaint, File};
 ///     |
 ///   calibrate -> console         what programs for people share
 ///     |
-///   pario                        the library of Rust programs; the bindings `c` and `mpiio` beside it
+///   pario                        the library of Rust programs; the bindings `c`, `mpiio` and `python` beside it
 ///     |
 ///   embedded -> job              the only ones that know client and servers
 ///     |            |
@@ -103,6 +103,10 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         &["client", "embedded", "falls", "layout", "logging"],
     ),
     ("c", &["client", "embedded", "falls", "layout", "logging"]),
+    (
+        "python",
+        &["client", "embedded", "falls", "layout", "logging"],
+    ),
     ("pario", &["client", "embedded", "layout"]),
     ("console", &["client", "falls", "job", "layout"]),
     (

@@ -10,6 +10,7 @@ use crate::{Complaint, File};
 pub const UNSAFE_ALLOWED: &[&str] = &[
     "bindings/c",
     "bindings/mpiio",
+    "bindings/python",
     "crates/direct",
     "crates/kernels",
     "crates/store",
@@ -300,7 +301,7 @@ mod tests {
             &check_unsafe(&bad),
             &[(
                 3,
-                "stands only in bindings/c, bindings/mpiio, crates/direct, crates/kernels",
+                "stands only in bindings/c, bindings/mpiio, bindings/python, crates/direct, crates/kernels",
             )],
         );
         expect(
