@@ -18,7 +18,7 @@ use crate::access::direct::DirectStatistics;
 use crate::error::{Error, Result};
 use crate::file::File;
 use crate::file::handle::Handle;
-use crate::file::options::{OpenOptions, file_mode_mask};
+use crate::file::options::{OpenOptions, file_mode_mask, named_values};
 use crate::session::Session;
 use crate::session::connect::{ConnectOptions, Connector};
 use crate::session::stamped::{ListedPart, PartOf};
@@ -403,6 +403,43 @@ impl Client {
         self.session().manager(|| RemoveView {
             path: path.clone(),
             name: name.into(),
+        })
+    }
+
+    /// Keeps values with a file under their names, and removes others: all of it or nothing. Values of the same name are
+    /// replaced; removing what is not there is no mistake. They are durable when this returns.
+    pub fn change_values(
+        &self,
+        path: &str,
+        put: &[(String, Vec<u8>)],
+        remove: &[String],
+    ) -> Result<()> {
+        let path = absolute(path);
+        self.session().manager(|| ChangeValues {
+            path: path.clone(),
+            put: named_values(put),
+            remove: remove.to_vec(),
+        })
+    }
+
+    /// All values that are kept with a file, by ascending names.
+    pub fn values(&self, path: &str) -> Result<Vec<(String, Vec<u8>)>> {
+        let path = absolute(path);
+        let values = self
+            .session()
+            .manager(|| GetValues { path: path.clone() })?;
+        Ok(values.into_iter().map(|v| (v.name, v.value.0)).collect())
+    }
+
+    /// Gives the array of a file another extent along its slowest dimension, if it is still `from`. Of several
+    /// callers that add records at the same time one succeeds; the others are told what the array is now and try again with
+    /// that. No byte moves: a shorter array is cut by [`File::resize`].
+    pub fn change_array(&self, path: &str, from: &str, to: &str) -> Result<ArrayIs> {
+        let path = absolute(path);
+        self.session().manager(|| ChangeArray {
+            path: path.clone(),
+            from: from.into(),
+            to: to.into(),
         })
     }
 

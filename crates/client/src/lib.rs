@@ -95,7 +95,7 @@ pub use kernels::{SharedBytes, SharedBytesMut};
 pub use layout::{Layout, Sequence, View};
 pub use wire::message::calibration::{Calibration, FitIs, Parameter};
 pub use wire::message::catalogue::{
-    Counts, DrainAnswer, Entry, Finding, Kind, LayoutSpec, Member, MemberState, MoveIs,
+    ArrayIs, Counts, DrainAnswer, Entry, Finding, Kind, LayoutSpec, Member, MemberState, MoveIs,
     MoveOptions, MoveState, NamedView, Progress, SetTime, Severity, StoreKind, SubfileMove,
     ViewName,
 };

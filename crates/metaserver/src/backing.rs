@@ -273,4 +273,4 @@ macro_rules! about_path {
     )*};
 }
 
-about_path! { Create Stat Chmod Chown Utimes SetLayout GetLayout PutView GetView RemoveView ListViews Relayout SetHints GetHints GetProfile SetProfile }
+about_path! { Create Stat Chmod Chown Utimes SetLayout GetLayout PutView GetView RemoveView ListViews ChangeValues GetValues ChangeArray Relayout SetHints GetHints GetProfile SetProfile }

@@ -677,6 +677,9 @@ impl Service for Manager {
             GetView => |m, s, r| m.backed(s, r, Manager::get_view);
             RemoveView => |m, s, r| m.backed(s, r, Manager::remove_view);
             ListViews => |m, s, r| m.backed(s, r, Manager::list_views);
+            ChangeValues => |m, s, r| m.backed(s, r, Manager::change_values);
+            GetValues => |m, s, r| m.backed(s, r, Manager::get_values);
+            ChangeArray => |m, s, r| m.backed(s, r, Manager::change_array);
             Members => Manager::list_members;
             Count => Manager::count;
             Check => Manager::check;

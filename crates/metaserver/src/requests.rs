@@ -423,6 +423,35 @@ impl Manager {
         Ok(list)
     }
 
+    pub(crate) fn change_values(
+        &self,
+        session: &mut Session,
+        r: ChangeValues,
+    ) -> Result<(), Refused> {
+        self.change_once(session, move |b, caller| {
+            b.change_values(caller, &r.path, &r.put, &r.remove)
+        })
+    }
+
+    pub(crate) fn get_values(
+        &self,
+        session: &mut Session,
+        r: GetValues,
+    ) -> Result<Vec<NamedValue>, Refused> {
+        let snapshot = self.read(session)?;
+        Ok(snapshot.values(&session.credentials, &r.path)?)
+    }
+
+    pub(crate) fn change_array(
+        &self,
+        session: &mut Session,
+        r: ChangeArray,
+    ) -> Result<ArrayIs, Refused> {
+        self.change_once(session, move |b, caller| {
+            b.change_array(caller, &r.path, &r.from, &r.to)
+        })
+    }
+
     pub(crate) fn list_members(&self, _: &mut Session, _: Members) -> Result<Vec<Member>, Refused> {
         self.members_now()
     }

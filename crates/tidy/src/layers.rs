@@ -19,7 +19,7 @@ use crate::{Complaint, File};
 ///     |
 ///   fortran                      modules on top of `c`, and how tests build programs with them
 ///     |
-///   pario                        the library of Rust programs; the bindings `c`, `vipios` (both on `border`) and `mpiio` beside it
+///   pario                        the library of Rust programs; the bindings `c`, `vipios` (both on `border`), `mpiio` and `python` beside it
 ///     |
 ///   streams                      a stream per virtual processor, on client alone
 ///     |
@@ -117,6 +117,10 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         &["border", "client", "embedded", "falls", "layout", "logging"],
     ),
     ("fortran", &["layout", "system-tests", "testkit"]),
+    (
+        "python",
+        &["client", "embedded", "falls", "layout", "logging"],
+    ),
     ("pario", &["client", "embedded", "layout"]),
     ("streams", &["client", "falls", "layout", "random"]),
     ("console", &["client", "falls", "job", "layout"]),

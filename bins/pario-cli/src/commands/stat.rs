@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use clap::Args;
 use client::Kind;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::Error;
 use super::attributes::{self, People};
@@ -42,6 +42,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         Kind::Directory => None,
     };
     let kept = super::hint::of_path(&client, &path)?;
+    let values = match attributes.kind {
+        Kind::File => client.values(&path).map_err(refused)?,
+        Kind::Directory => Vec::new(),
+    };
     if arguments.json {
         let mut map = attributes::to_json(&attributes);
         if let Some(distribution) = &distribution {
@@ -52,6 +56,11 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         }
         map.insert("hints".to_owned(), super::hint::to_json(&kept));
         map.insert("path".to_owned(), json!(path));
+        let values = values.iter();
+        let values: Map<String, Value> = values
+            .map(|(name, value)| (name.clone(), json!(value_text(value))))
+            .collect();
+        map.insert("values".to_owned(), Value::Object(values));
         return output::print(&format!("{:#}\n", Value::Object(map)));
     }
     let people = People::of_this_host();
@@ -79,6 +88,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         let from = format!("{} ({} {})", given.value, given.source.word(), given.place);
         line("hint", &shown(&format!("{name} = {from}")));
     }
+    for (name, value) in &values {
+        line("value", &shown(&format!("{name} = {}", value_text(value))));
+    }
     let mode = attributes::mode(attributes.kind, attributes.mode);
     line("mode", &format!("{:04o} {mode}", attributes.mode));
     line(
@@ -94,6 +106,14 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     line("accessed", &attributes::exact_time(attributes.accessed));
     line("id", &attributes.file.0.to_string());
     output::print(&text)
+}
+
+/// A value that a program keeps with the file: as text, if it is one.
+fn value_text(value: &[u8]) -> String {
+    match std::str::from_utf8(value) {
+        Ok(text) => text.to_owned(),
+        Err(_) => value.iter().map(|byte| format!("{byte:02x}")).collect(),
+    }
 }
 
 fn person(number: u32, name: &str) -> String {

@@ -2,6 +2,7 @@
 //!
 //! Nothing is checked here that the metadata manager checks anyway.
 
+use wire::message::Bytes;
 use wire::message::catalogue as messages;
 use wire::message::hints::GivenHint;
 use wire::{Rights, ServerId};
@@ -34,6 +35,7 @@ pub struct OpenOptions {
     pub(crate) atomic: bool,
     pub(crate) hints: Hints,
     pub(crate) pointer_group: Option<u64>,
+    pub(crate) values: Vec<(String, Vec<u8>)>,
 }
 
 impl OpenOptions {
@@ -101,6 +103,12 @@ impl OpenOptions {
     /// How a new file is cut, such as `(block, *) onto 4`.
     pub fn layout(mut self, layout: impl Into<String>) -> Self {
         self.layout = Some(layout.into());
+        self
+    }
+
+    /// A value that a new file keeps under a name from the beginning.
+    pub fn value(mut self, name: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
+        self.values.push((name.into(), value.into()));
         self
     }
 
@@ -176,6 +184,7 @@ impl OpenOptions {
             },
             expected: self.expected.clone(),
             hints,
+            values: named_values(&self.values),
         });
         if let Some(mode) = self.mode.filter(|m| *m > 0o7777) {
             return Err(Error::argument(
@@ -191,6 +200,15 @@ impl OpenOptions {
             delete_on_close: self.delete_on_close,
         })
     }
+}
+
+/// Values with their names, as they travel.
+pub(crate) fn named_values(values: &[(String, Vec<u8>)]) -> Vec<messages::NamedValue> {
+    let named = |(name, value): &(String, Vec<u8>)| messages::NamedValue {
+        name: name.clone(),
+        value: Bytes(value.clone()),
+    };
+    values.iter().map(named).collect()
 }
 
 /// The process's mask for new files, as the kernel shows it; asking for it otherwise would change it.

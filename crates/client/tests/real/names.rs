@@ -86,6 +86,43 @@ fn stat_tells_the_latest_size() {
 }
 
 #[test]
+fn values_and_extents_are_kept_with_the_file() {
+    let service = Service::start(2);
+    let client = service.connect();
+    let options = OpenOptions::new().read().write().create();
+    let options = options.array("u8[4,6]").layout("(block, *) onto 2");
+    let file = client
+        .open("/f", &options.value("unit", "m").value("scale", "10"))
+        .unwrap();
+    file.write_at(0, &pattern(24, 0)).unwrap();
+    client
+        .change_values("/f", &[("unit".into(), b"s".into())], &["scale".into()])
+        .unwrap();
+    let values = client.values("/f").unwrap();
+    assert_eq!(values, [("unit".to_owned(), b"s".to_vec())]);
+    let is = client.change_array("/f", "u8[4,6]", "u8[5,6]").unwrap();
+    assert!(is.is_changed);
+    assert!(
+        !client
+            .change_array("/f", "u8[4,6]", "u8[7,6]")
+            .unwrap()
+            .is_changed
+    );
+    // A row that is added has a home, and those before it stay.
+    file.write_at(24, &pattern(6, 24)).unwrap();
+    let again = client.open("/f", &OpenOptions::new().read()).unwrap();
+    assert_eq!(again.array().unwrap().extents(), [5, 6]);
+    let mut row = [0; 6];
+    again.set_view_text("slice[4, :]").unwrap();
+    again.read_at(0, &mut row).unwrap();
+    assert_eq!(row[..], pattern(6, 24));
+    let mut all = [0; 30];
+    again.set_view(&View::whole_file()).unwrap();
+    again.read_at(0, &mut all).unwrap();
+    assert_eq!(all[..], pattern(30, 0));
+}
+
+#[test]
 fn layouts_and_views_are_kept_with_the_file() {
     let service = Service::start(2);
     let client = service.connect();

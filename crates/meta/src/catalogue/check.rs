@@ -340,6 +340,15 @@ impl<'r> Check<'r> {
                 check.findings.push(Finding::Stray(row_name(key)));
             }
         })?;
+        self.each(
+            &key::values(),
+            |_, bytes| Ok(bytes.len()),
+            |check, key, _| {
+                if !check.is_file(Self::file_of(key)) {
+                    check.findings.push(Finding::Stray(row_name(key)));
+                }
+            },
+        )?;
         let members: BTreeSet<u64> = members(self.rows)?.iter().map(|m| m.server.0).collect();
         self.each(&key::all_hints(), read_notes, |check, key, _| {
             if !check.nodes.contains_key(&Self::file_of(key)) {

@@ -25,7 +25,7 @@ use crate::error::MetaError;
 use crate::{FileId, Rights};
 
 /// Longest text of a layout made from views; text and state of a file travel in one message.
-const MOST_TEXT: usize = 256 << 10;
+pub(crate) const MOST_TEXT: usize = 256 << 10;
 
 /// A layout state as it is stored, which is as it travels.
 #[derive(Clone, Debug, PartialEq, Eq)]

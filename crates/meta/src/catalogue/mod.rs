@@ -22,6 +22,7 @@ mod answered;
 mod any_row;
 mod attributes;
 mod calibration;
+mod change_array;
 mod check;
 mod choose_layout;
 mod handles;
@@ -41,6 +42,7 @@ mod rows;
 mod size;
 mod stamped;
 mod usage;
+mod values;
 mod version1;
 mod views;
 
@@ -71,10 +73,12 @@ pub use relayout::{MoveTarget, PartAt};
 pub use stamped::Trail;
 
 pub use usage::HintCounts;
+pub use values::{MAX_VALUE_BYTES, MAX_VALUES, MAX_VALUES_BYTES};
 pub use views::MAX_VIEW_BYTES;
 pub use wire::message::catalogue::{
-    Attributes, Counts, CreateAnswer, CreateOptions, Entry, Expectation, Kind, LayoutSpec, Listing,
-    Member, MemberState, NamedView, OpenOptions, SetTime, Severity, StoreKind, UnlinkHow,
+    ArrayIs, Attributes, Counts, CreateAnswer, CreateOptions, Entry, Expectation, Kind, LayoutSpec,
+    Listing, Member, MemberState, NamedValue, NamedView, OpenOptions, SetTime, Severity, StoreKind,
+    UnlinkHow,
 };
 pub use wire::message::cluster::{Join, Removal};
 pub use wire::message::session::Credentials;
@@ -89,7 +93,7 @@ use rows::{Rows, RowsSnapshot, RowsTransaction, Transaction};
 use usage::Usage;
 
 /// Version of the format that this program writes; it reads this one and all before.
-pub const VERSION: u64 = 4;
+pub const VERSION: u64 = 5;
 
 const MAGIC: &str = "pario catalogue";
 
@@ -154,7 +158,7 @@ impl Catalogue {
                     if version < 2 {
                         version1::rewrite(rows)?;
                     }
-                    // Version 3 added kinds of rows, version 4 changes one of them.
+                    // Versions 3 and 5 added kinds of rows, version 4 changes one of them.
                     if version == 3 {
                         answered::rewrite_version3(rows)?;
                     }

@@ -80,6 +80,7 @@ impl Batch<'_> {
         put_layout_state(&mut self.rows, file, &state);
         put_distribution(&mut self.rows, file, &distribution);
         self.keep_uses(file, hinted);
+        self.keep_values(file, &options.values)?;
         count_up(&mut self.rows, Counter::Files)?;
         Ok(CreateAnswer { file, is_new: true })
     }
@@ -206,12 +207,14 @@ impl Batch<'_> {
     pub(crate) fn remove_file(&mut self, file: FileId) -> Result<(), MetaError> {
         let state = layout_state(&self.rows, file)?;
         self.remove_bytes(file, &state)?;
-        let mut views = Vec::new();
-        self.rows.for_each(&key::views_of(file), &mut |key, _| {
-            views.push(key.to_vec());
-            Ok(())
-        })?;
-        for key in views {
+        let mut kept = Vec::new();
+        for prefix in [key::views_of(file), key::values_of(file)] {
+            self.rows.for_each(&prefix, &mut |key, _| {
+                kept.push(key.to_vec());
+                Ok(())
+            })?;
+        }
+        for key in kept {
             self.rows.remove(key);
         }
         self.rows.remove(key::layout(file));

@@ -29,6 +29,7 @@ pub(crate) const HINTS: u8 = 13;
 pub(crate) const FAILED: u8 = 14;
 pub(super) const ANSWER: u8 = 15;
 const IDENTITY: u8 = 16;
+pub(crate) const VALUE: u8 = 17;
 
 /// The root directory.
 pub(crate) const ROOT: FileId = FileId(1);
@@ -80,6 +81,18 @@ pub(crate) mod key {
 
     pub(crate) fn views_of(file: FileId) -> Vec<u8> {
         with(VIEW, &[file.0], "")
+    }
+
+    pub(crate) fn value(file: FileId, name: &str) -> Vec<u8> {
+        with(VALUE, &[file.0], name)
+    }
+
+    pub(crate) fn values() -> Vec<u8> {
+        vec![VALUE]
+    }
+
+    pub(crate) fn values_of(file: FileId) -> Vec<u8> {
+        with(VALUE, &[file.0], "")
     }
 
     pub(crate) fn member(server: ServerId) -> Vec<u8> {
@@ -293,6 +306,7 @@ pub(crate) fn row_name(key: &[u8]) -> String {
         Some(&PROFILE) => "profile",
         Some(&HINTS) => "hints",
         Some(&FAILED) => "failed server",
+        Some(&VALUE) => "value",
         _ => "unknown",
     };
     let number = key::number(key, 0).map_or(String::new(), |n| format!(" {n}"));

@@ -17,7 +17,8 @@ use crate::error::MetaError;
 /// Longest description of a kept view.
 pub const MAX_VIEW_BYTES: usize = 16 << 20;
 
-fn file_at(
+/// The file of a path, if the caller may do that with it.
+pub(crate) fn file_at(
     rows: &dyn Rows,
     who: &Credentials,
     path: &str,

@@ -8,8 +8,8 @@ use std::path::PathBuf;
 
 use meta::catalogue::{
     Caller, Catalogue, CreateOptions, Credentials, Finding, Identity, Join, Kind, LayoutSpec,
-    Member, MoveRecord, MoveTarget, NamedView, OpenOptions, Snapshot, StoreKind, UnlinkHow,
-    VERSION,
+    Member, MoveRecord, MoveTarget, NamedValue, NamedView, OpenOptions, Snapshot, StoreKind,
+    UnlinkHow, VERSION,
 };
 use meta::{ClientId, MetaError, Rights, ServerId, Time};
 use redb::{ReadableTable, TableDefinition};
@@ -92,6 +92,11 @@ pub(crate) fn write_image() -> Vec<u8> {
                     .unwrap(),
             };
             b.put_view(&caller, "/données/matrix", "row", &rows)?;
+            let unit = NamedValue {
+                name: "Einheit".into(),
+                value: wire::message::Bytes(b"\"m/s\"".to_vec()),
+            };
+            b.change_values(&caller, "/données/matrix", &[unit], &[])?;
             let target = MoveTarget {
                 layout: "(*, block) onto 2".into(),
                 ..MoveTarget::default()
@@ -227,11 +232,23 @@ fn every_version_is_read() {
             (view.text.as_str(), view.view.bytes().size()),
             ("first row", 512)
         );
+        // Version 5 keeps values with files.
+        let values = snapshot.values(&root, "/données/matrix").unwrap();
+        let values: Vec<_> = values
+            .iter()
+            .map(|v| (v.name.as_str(), &v.value.0[..]))
+            .collect();
+        match version {
+            5.. => assert_eq!(values, [("Einheit", &b"\"m/s\""[..])]),
+            _ => assert_eq!(values, []),
+        }
         let bytes = snapshot.stat(&root, "/bytes").unwrap();
-        assert_eq!(
-            (bytes.size, bytes.epoch, bytes.truncate_to),
-            (77, 1, Some(77))
-        );
+        // Images before version 5 were written when the size before a truncate was not kept yet.
+        let told = match version {
+            5.. => (0, 0, Some(77)),
+            _ => (77, 1, Some(77)),
+        };
+        assert_eq!((bytes.size, bytes.epoch, bytes.truncate_to), told);
         let members = snapshot.members().unwrap();
         assert_eq!((members.len(), members[0].store), (2, StoreKind::Disk));
         assert_eq!(
@@ -334,13 +351,14 @@ fn key(tag: u8, numbers: &[u64], name: &str) -> Vec<u8> {
 #[test]
 fn check_finds_rows_of_files_and_servers_that_are_not_there() {
     // Kind, its name, a file or server that may have such a row, and a row.
-    let kinds: [(u8, &str, u64, &[u8]); 6] = [
+    let kinds: [(u8, &str, u64, &[u8]); 7] = [
         (9, "distribution", 4, &[0; 2]),
         (10, "move", 3, &[0; 8]),
         (12, "profile", 4, &[0; 6]),
         (13, "hints", 4, &[0; 3]),
         (14, "failed server", 1, &[0; 3]),
         (16, "identity", 1, b"any"),
+        (17, "value", 4, b"any"),
     ];
     for (kind, name, there, row) in kinds {
         for number in [there, 77] {

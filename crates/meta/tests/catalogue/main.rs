@@ -7,6 +7,7 @@
 mod answered;
 mod calibrations;
 mod crash;
+mod dump;
 mod fixture;
 mod format;
 mod hints;
@@ -19,3 +20,4 @@ mod names;
 mod profiles;
 mod rows;
 mod simulated;
+mod values;

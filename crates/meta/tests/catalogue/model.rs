@@ -6,12 +6,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use meta::catalogue::{
-    Batch, Caller, Catalogue, CreateOptions, Credentials, Join, Kind, LayoutSpec, MemberState,
-    NamedView, OpenOptions, StoreKind, UnlinkHow,
+    Batch, Caller, Catalogue, CreateOptions, Credentials, Join, LayoutSpec, MAX_VALUE_BYTES,
+    NamedValue, NamedView, OpenOptions, StoreKind, UnlinkHow,
 };
 use meta::{ClientId, FileId, HandleId, MetaError, Rights, ServerId, Time};
 use wire::Status;
 
+use crate::dump::{Dump, dump};
 use crate::moving::{begin_move, end_move, removed};
 use random::Random;
 
@@ -33,6 +34,13 @@ pub(crate) enum Step {
     Chmod(String, u32),
     PutView(String, String),
     RemoveView(String, String),
+    /// Keeps one value and removes another, or fails as a whole for a value that is too long.
+    ChangeValues {
+        path: String,
+        put: String,
+        bytes: usize,
+        remove: String,
+    },
     SetLayout(String, usize),
     Relayout(String, usize),
     EndRelayout(u64, bool),
@@ -62,7 +70,7 @@ pub(crate) enum Step {
 impl Step {
     pub(crate) fn random(r: &mut Random, model: &Model) -> Step {
         let file = |r: &mut Random| r.below(model.next_file + 1);
-        match r.below(40) {
+        match r.below(42) {
             0..=8 => Step::Create {
                 path: path(r),
                 exclusive: r.below(2) == 0,
@@ -101,6 +109,15 @@ impl Step {
                 resumes: r.below(2) == 0,
             },
             37 => Step::MarkDead(r.below(3)),
+            40..=41 => Step::ChangeValues {
+                path: path(r),
+                put: format!("w{}", r.below(3)),
+                bytes: match r.below(4) {
+                    0 => MAX_VALUE_BYTES + 1,
+                    n => n as usize,
+                },
+                remove: format!("w{}", r.below(3)),
+            },
             _ => Step::ConfirmRemoval(r.below(8) as usize),
         }
     }
@@ -129,6 +146,7 @@ struct MFile {
     step: u64,
     left: u64,
     views: BTreeSet<String>,
+    values: BTreeMap<String, usize>,
     unlinked: bool,
     doomed: bool,
 }
@@ -386,6 +404,23 @@ impl Model {
                 }),
                 b.remove_view(c, path, name),
             ),
+            Step::ChangeValues {
+                path,
+                put,
+                bytes,
+                remove,
+            } => (
+                self.existing_file(path).and_then(|id| {
+                    if *bytes > MAX_VALUE_BYTES {
+                        return Err(Status::InvalidArgument);
+                    }
+                    let values = &mut self.file(id).values;
+                    values.remove(remove);
+                    values.insert(put.clone(), *bytes);
+                    Ok(())
+                }),
+                b.change_values(c, path, &[value(put, *bytes)], std::slice::from_ref(remove)),
+            ),
             Step::SetLayout(path, layout) => (
                 self.set_layout(path, *layout),
                 b.set_layout(c, path, &spec(*layout)).map(drop),
@@ -553,6 +588,7 @@ impl Model {
             step: 1,
             left: 0,
             views: BTreeSet::new(),
+            values: BTreeMap::new(),
             unlinked: false,
             doomed: false,
         };
@@ -737,7 +773,7 @@ impl Model {
     }
 
     fn dump(&self) -> Dump {
-        let none = BTreeSet::new();
+        let (none, no_values) = (BTreeSet::new(), BTreeMap::new());
         let mut dump = Dump::default();
         for (id, node) in &self.nodes {
             let path = self
@@ -748,7 +784,7 @@ impl Model {
             let mut line = format!("mode {:o}", node.mode);
             if let Some(f) = &node.file {
                 line += &format!(
-                    " step {} size {} epoch {} truncate {:?} layout {} places {:?} views {:?} linked {} doomed {}",
+                    " step {} size {} epoch {} truncate {:?} layout {} places {:?} views {:?} values {:?} linked {} doomed {}",
                     f.step,
                     f.size_before.unwrap_or(f.size),
                     f.epoch - u64::from(f.size_before.is_some()),
@@ -756,6 +792,7 @@ impl Model {
                     f.layout,
                     f.places,
                     if f.unlinked { &none } else { &f.views },
+                    if f.unlinked { &no_values } else { &f.values },
                     !f.unlinked,
                     f.doomed
                 );
@@ -774,89 +811,6 @@ impl Model {
     }
 }
 
-/// What can be seen of either side.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Dump {
-    nodes: BTreeMap<u64, (Option<String>, String)>,
-    members: BTreeMap<u64, String>,
-    removals: Vec<(u64, u64, u64)>,
-}
-
-fn dump(catalogue: &Catalogue) -> Dump {
-    let mut dump = Dump::default();
-    let snapshot = catalogue.snapshot().unwrap();
-    let root = &Credentials::ROOT;
-    // Numbers are small, so files without a name are found by trying.
-    for id in 2..2000 {
-        let Ok(a) = snapshot.stat_file(FileId(id)) else {
-            continue;
-        };
-        let path = snapshot.path_of(a.file).unwrap();
-        if let Some(path) = &path {
-            assert_eq!(snapshot.stat(root, path).unwrap().file, a.file);
-            let (parent, name) = path.rsplit_once('/').unwrap();
-            let listing = snapshot
-                .list(root, &format!("{parent}/"), None, 100)
-                .unwrap();
-            assert!(
-                listing
-                    .entries
-                    .iter()
-                    .any(|e| e.name == name && e.file == a.file)
-            );
-        }
-        let mut line = format!("mode {:o}", a.mode);
-        if a.kind == Kind::File {
-            let state = snapshot.layout(a.file).unwrap().decode().unwrap();
-            let places: BTreeMap<u64, Vec<(u64, u64)>> = state
-                .pieces
-                .iter()
-                .map(|p| {
-                    let flat = p.places.iter().flatten();
-                    (
-                        p.generation,
-                        flat.map(|p| (p.server, p.incarnation)).collect(),
-                    )
-                })
-                .collect();
-            let views: BTreeSet<String> = match &path {
-                Some(path) => {
-                    let list = snapshot.views(root, path, None, 100).unwrap();
-                    list.into_iter().map(|(name, _)| name).collect()
-                }
-                None => BTreeSet::new(),
-            };
-            line += &format!(
-                " step {} size {} epoch {} truncate {:?} layout {} places {:?} views {:?} linked {} doomed {}",
-                state.step,
-                a.size,
-                a.epoch,
-                a.truncate_to,
-                a.layout.unwrap(),
-                places,
-                views,
-                a.is_linked,
-                a.delete_on_close
-            );
-        }
-        dump.nodes.insert(id, (path, line));
-    }
-    for m in snapshot.members().unwrap() {
-        let line = format!(
-            "{} since {} disk {} alive {}",
-            m.incarnation,
-            m.kept_since,
-            m.store == StoreKind::Disk,
-            m.state == MemberState::Alive
-        );
-        dump.members.insert(m.server.0, line);
-        for r in snapshot.removals(m.server, None, 10_000).unwrap() {
-            dump.removals.push((m.server.0, r.file.0, r.generation));
-        }
-    }
-    dump
-}
-
 fn spec(layout: usize) -> LayoutSpec {
     LayoutSpec {
         array: None,
@@ -870,6 +824,13 @@ fn create_options(exclusive: bool, layout: usize) -> CreateOptions {
         exclusive,
         layout: spec(layout),
         ..CreateOptions::default()
+    }
+}
+
+fn value(name: &str, bytes: usize) -> NamedValue {
+    NamedValue {
+        name: name.into(),
+        value: wire::message::Bytes(vec![b'v'; bytes]),
     }
 }
 

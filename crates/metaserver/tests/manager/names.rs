@@ -139,6 +139,24 @@ fn every_message_of_a_client() {
         name: "all".into(),
     });
     c.refused(&view, Status::NotFound);
+    let value = |name: &str| NamedValue {
+        name: name.into(),
+        value: Bytes(b"v".into()),
+    };
+    c.ask(&ChangeValues {
+        path: "/d/b".into(),
+        put: vec![value("one"), value("two")],
+        remove: Vec::new(),
+    });
+    c.ask(&ChangeValues {
+        path: "/d/b".into(),
+        put: Vec::new(),
+        remove: vec!["one".into()],
+    });
+    let values = GetValues {
+        path: "/d/b".into(),
+    };
+    assert_eq!(c.ask(&values), [value("two")]);
     c.ask(&Rename {
         from: "/d/b".into(),
         to: "/b".into(),

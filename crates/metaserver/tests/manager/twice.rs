@@ -122,6 +122,21 @@ fn each_is_done_once(scratch: &Scratch, is_restarted: bool, mut between: impl Fn
     let found = stat_found(other().ask(&stat("/d/g"))).attributes;
     assert_eq!(found.modified, wire::Time(2), "an old time came back");
 
+    let values = |value: &[u8]| ChangeValues {
+        path: text("/d/g"),
+        put: vec![NamedValue {
+            name: text("v"),
+            value: Bytes(value.to_vec()),
+        }],
+        remove: Vec::new(),
+    };
+    a.twice(scratch, &values(b"old"), || {
+        between();
+        other().ask(&values(b"new"));
+    });
+    let kept = other().ask(&GetValues { path: text("/d/g") });
+    assert_eq!(kept[0].value.0, b"new", "an old value came back");
+
     let view = |text: &str| PutView {
         path: "/d/g".into(),
         name: "v".into(),

@@ -49,6 +49,8 @@ record! {
         pub expected: Expectation,
         /// Hints of the program and of its compiler about a new file.
         pub hints: Vec<GivenHint>,
+        /// Named values that a new file has from the beginning.
+        pub values: Vec<NamedValue>,
     }
 
     /// How a file is opened.
@@ -422,6 +424,50 @@ record! {
         pub name: String,
         /// As the user wrote it.
         pub text: String,
+    }
+
+    /// A value with a name, which a program keeps with a file. The service does not look into it.
+    pub struct NamedValue {
+        /// Its name.
+        pub name: String,
+        /// The value.
+        pub value: Bytes,
+    }
+
+    /// Keeps values with a file and removes others, all or nothing. Values of the same name are replaced; removing what is
+    /// not there is no mistake.
+    pub struct ChangeValues {
+        /// Which file.
+        pub path: String,
+        /// To be kept.
+        pub put: Vec<NamedValue>,
+        /// Names of those to be removed, before the others are kept.
+        pub remove: Vec<String>,
+    }
+
+    /// Asks for the values that are kept with a file, by ascending names.
+    pub struct GetValues {
+        /// Which file.
+        pub path: String,
+    }
+
+    /// Gives the array of a file another extent along its slowest dimension, if it is still the one that the caller
+    /// knows. No byte moves; those behind the end of a shorter array stay until the file is cut.
+    pub struct ChangeArray {
+        /// Which file.
+        pub path: String,
+        /// The array as the caller knows it.
+        pub from: String,
+        /// The array it becomes.
+        pub to: String,
+    }
+
+    /// The array of a file after it was to be changed.
+    pub struct ArrayIs {
+        /// Whether it was changed by this.
+        pub is_changed: bool,
+        /// The array.
+        pub array: String,
     }
 
     /// Asks for all servers that joined.

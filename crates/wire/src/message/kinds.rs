@@ -64,6 +64,7 @@ kinds! {
     0x30 Client to Manager: DrainProgress => DrainAnswer;
     0x31 Client to Manager: Rebalance => Vec<SubfileMove>;
     0x32 Client to Manager: WatchTeam => ();
+    0x33 Client to Manager: ChangeArray => ArrayIs;
     0x34 Client to Manager: PutCalibration => ();
     0x35 Client to Manager: GetCalibrations => Vec<Calibration>;
     0x36 Client to Manager: PutProfile => ();
@@ -133,6 +134,8 @@ kinds! {
     0x8a Client to Manager: Assign => ServerId;
     0x8b Client to Manager: Buddy => BuddyIs;
     0x8c Client to Manager: GetSubfile => SubfileIs;
+    0x8d Client to Manager: ChangeValues => ();
+    0x8e Client to Manager: GetValues => Vec<NamedValue>;
     0x8f Client to IoServer: Punch => PunchAnswer;
 
     0x94 Rank to IoServer: Lead => DirectedAnswer;

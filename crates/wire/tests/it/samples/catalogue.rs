@@ -31,7 +31,16 @@ fn create() -> CreateOptions {
             near: Some(ServerId(3)),
         },
         hints: vec![super::hints::given(HintSource::Program)],
+        values: values(),
     }
+}
+
+fn values() -> Vec<NamedValue> {
+    let value = |name: &str, bytes: &[u8]| NamedValue {
+        name: name.into(),
+        value: Bytes(bytes.to_vec()),
+    };
+    vec![value("Größe", b"{\"m\": 3}"), value("leer", b"")]
 }
 
 /// A file whose truncate is under way.
@@ -313,6 +322,23 @@ fn add_layouts(list: &mut Samples) {
         after: None,
         limit: 0,
     };
+    let change = ChangeValues {
+        path: path(),
+        put: values(),
+        remove: vec!["alt".into()],
+    };
+    list.pair("", change, ());
+    list.pair("", GetValues { path: path() }, values());
+    let change = ChangeArray {
+        path: path(),
+        from: "f64[0,8]".into(),
+        to: "f64[6,8]".into(),
+    };
+    let array = ArrayIs {
+        is_changed: true,
+        array: "f64[6,8]".into(),
+    };
+    list.pair("", change, array);
     let names = ["eins", "zwei"].map(|name| ViewName {
         name: name.into(),
         text: format!("(block, *) onto 4 # {name}"),
