@@ -12,7 +12,9 @@
 use std::ops::Range;
 
 use border::entry::{Failure, Outcome};
-use client::{Direction, File, Memory, Places, Sequence, SharedBytes, SharedBytesMut, SideView, View};
+use client::{
+    Direction, File, Memory, Places, Sequence, SharedBytes, SharedBytesMut, SideView, View,
+};
 use layout::access_desc::AccessDesc;
 
 /// Bytes of the file that go in one request of an access in pieces.

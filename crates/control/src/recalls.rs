@@ -340,29 +340,26 @@ mod tests {
                         let awaited = recalls.change(&of, changing(number), now);
                         under_way = Some((of, awaited, now));
                     }
-                    None => {}
-                    Some((of, awaited, since)) => {
-                        if recalls.waits_until(awaited, now).is_none() {
-                            waited += u64::from(now > *since);
-                            longest = longest.max(now - since);
-                            // It can be seen: nobody believes what was there before.
-                            for (who, client) in clients.iter().enumerate() {
-                                let is_valid =
-                                    client.sent_ms > 0 && now < client.sent_ms + VALID_MS;
-                                for slot in of.iter().filter(|_| is_valid) {
-                                    let recalled = client.recalled.get(slot).copied();
-                                    let believed = client.believed.get(slot).copied();
-                                    let is_believed =
-                                        believed.is_some_and(|b| recalled.is_none_or(|r| r <= b));
-                                    assert!(!is_believed, "seed {seed}: {who} believes {slot}");
-                                }
+                    Some((of, awaited, since)) if recalls.waits_until(awaited, now).is_none() => {
+                        waited += u64::from(now > *since);
+                        longest = longest.max(now - since);
+                        // It can be seen: nobody believes what was there before.
+                        for (who, client) in clients.iter().enumerate() {
+                            let is_valid = client.sent_ms > 0 && now < client.sent_ms + VALID_MS;
+                            for slot in of.iter().filter(|_| is_valid) {
+                                let recalled = client.recalled.get(slot).copied();
+                                let believed = client.believed.get(slot).copied();
+                                let is_believed =
+                                    believed.is_some_and(|b| recalled.is_none_or(|r| r <= b));
+                                assert!(!is_believed, "seed {seed}: {who} believes {slot}");
                             }
-                            for slot in of {
-                                slots[*slot as usize] = changed(number);
-                            }
-                            under_way = None;
                         }
+                        for slot in of {
+                            slots[*slot as usize] = changed(number);
+                        }
+                        under_way = None;
                     }
+                    None | Some(_) => {}
                 }
             }
         }

@@ -153,7 +153,10 @@ fn cut(found: &[FoundSubfile]) -> Result<layout::AppliedLayout, String> {
     if indices.windows(2).any(|pair| pair[0] == pair[1]) {
         return Err("several data files say that they are the same subfile".into());
     }
-    let text = first.layout.as_deref().ok_or("its layout is not on record")?;
+    let text = first
+        .layout
+        .as_deref()
+        .ok_or("its layout is not on record")?;
     let layout: Layout = text.parse().map_err(|e| format!("layout: {e}"))?;
     let applied = match &first.array {
         Some(array) => {
@@ -200,7 +203,10 @@ fn rebuild(
         let len = copy(&stores[found.store], found, &file)?;
         bytes += len;
         // Where its last byte lies; holes behind it are not known.
-        if let Some(at) = len.checked_sub(1).and_then(|last| view.bytes().select(last)) {
+        if let Some(at) = len
+            .checked_sub(1)
+            .and_then(|last| view.bytes().select(last))
+        {
             end = end.max(at + 1);
         }
     }

@@ -15,7 +15,10 @@ fn old_servers(service: &Service) -> Vec<String> {
         let mut names = names.map(|entry| entry.file_name());
         names.any(|name| name.to_string_lossy().ends_with(".sub"))
     };
-    let mut found: Vec<String> = paths.filter(has_data).map(|p| p.display().to_string()).collect();
+    let mut found: Vec<String> = paths
+        .filter(has_data)
+        .map(|p| p.display().to_string())
+        .collect();
     found.sort();
     found
 }
@@ -23,7 +26,11 @@ fn old_servers(service: &Service) -> Vec<String> {
 /// Ends a service and takes its catalogue away.
 fn lose(service: &Service) {
     let dir = service.dir.join("service");
-    let ended = service.pario(&["down", "--dir"]).arg(&dir).output().unwrap();
+    let ended = service
+        .pario(&["down", "--dir"])
+        .arg(&dir)
+        .output()
+        .unwrap();
     assert!(ended.status.success());
     for entry in fs::read_dir(&dir).unwrap() {
         let path = entry.unwrap().path();
@@ -46,10 +53,31 @@ fn files_of_a_lost_catalogue_are_rebuilt_from_the_stores() {
     old.write("plain", &plain);
     old.silent(&["mkdir", "/results"]);
     let layout = "(block, cyclic(5)) onto 2x2";
-    old.silent(&["put", "-q", "matrix", "/results/matrix", "--array", "f64[64,48]", "--layout", layout]);
-    old.silent(&["put", "-q", "stripes", "/stripes", "--layout", "striped(4KiB) over [2,0]"]);
+    old.silent(&[
+        "put",
+        "-q",
+        "matrix",
+        "/results/matrix",
+        "--array",
+        "f64[64,48]",
+        "--layout",
+        layout,
+    ]);
+    old.silent(&[
+        "put",
+        "-q",
+        "stripes",
+        "/stripes",
+        "--layout",
+        "striped(4KiB) over [2,0]",
+    ]);
     old.silent(&["put", "-q", "plain", "/results/plain"]);
-    old.text_of(&["relayout", "/results/plain", "--layout", "striped(1000) over 3"]);
+    old.text_of(&[
+        "relayout",
+        "/results/plain",
+        "--layout",
+        "striped(1000) over 3",
+    ]);
     lose(&old);
 
     let new = Service::start_on("disk");
@@ -76,11 +104,17 @@ fn files_of_a_lost_catalogue_are_rebuilt_from_the_stores() {
         }
     }
     let facts = new.json_of(&["layout", "/results/matrix", "--json"]);
-    assert_eq!((&facts["array"], &facts["layout"]), (&"f64[64,48]".into(), &layout.into()));
+    assert_eq!(
+        (&facts["array"], &facts["layout"]),
+        (&"f64[64,48]".into(), &layout.into())
+    );
     let listed = new.text_of(&["ls", "/results"]);
     assert!(!listed.contains("rebuilding"), "{listed}");
     // Stores that are none, and stores that are in use.
     new.refused(&["doctor", "--rebuild", "--from", "/"], &["no data files"]);
     let in_use = old_servers(&new);
-    new.refused(&["doctor", "--rebuild", "--from", &in_use[0]], &["end its server first"]);
+    new.refused(
+        &["doctor", "--rebuild", "--from", &in_use[0]],
+        &["end its server first"],
+    );
 }

@@ -373,14 +373,11 @@ fn listen(session: &Arc<Session>) -> Result<Arc<ToldStamps>, Unshared> {
                 used = Instant::now();
             }
             match ask(number, heard) {
-                Err(ref e) => {
-                    break;
-                }
                 Ok((answer, sent)) if used.elapsed() < UNUSED && !answer.is_first => {
                     theirs.heard(&answer, sent);
                     heard = answer.number;
                 }
-                // The manager knows nothing of what was told before, or nobody asks any more.
+                // The manager is away, knows nothing of what was told before, or no thread asks any more.
                 _ => break,
             }
         }

@@ -29,7 +29,15 @@ struct Job {
 impl Job {
     fn start(site: &Site) -> Job {
         let say = "env | grep ^PARIO_; echo; exec cat";
-        let run = ["run", "--job", "--network", "--servers", "2", "--memory", "256MiB"];
+        let run = [
+            "run",
+            "--job",
+            "--network",
+            "--servers",
+            "2",
+            "--memory",
+            "256MiB",
+        ];
         let mut command = site.pario(0, &run);
         command.args(["--", "sh", "-c", say]);
         command.env("PARIO_JOB_ADDRESS", Hosts::address(0));
