@@ -1,4 +1,5 @@
 //! Statements of input and output: what stands in their brackets, and behind them.
+//! What becomes of them is left to `translate`.
 
 use std::ops::Range;
 

@@ -1,4 +1,5 @@
 //! `pario punch`: a range of a stored file becomes zero and gives its space back. The size stays.
+//! How servers do it is said where `Punch` is.
 
 use clap::Args;
 use client::OpenOptions;

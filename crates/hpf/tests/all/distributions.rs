@@ -1,4 +1,5 @@
-//! Small distributions through a translated program: what each process has read is what it owns, whatever it was written as.
+//! Small distributions through a translated program: what each process has read is what it owns,
+//! whatever it was written as.
 
 use std::fmt::Write;
 

@@ -1,4 +1,5 @@
-//! Whole programs: translated, compiled, run by the processes they are distributed over, and by one alone.
+//! Whole programs: translated, compiled, run by the processes they are distributed over, and by one
+//! alone. Single statements are in `statements`.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,5 @@
 //! Single statements: what they become, what is refused and where, and what stays as it is.
+//! Nothing is compiled here.
 
 use hpf::{Arrays, Form, Hints, Options, translate};
 

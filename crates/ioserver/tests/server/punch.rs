@@ -1,4 +1,5 @@
 //! `Punch` at one server: what it refuses, and that a disk has its space back with the next sync.
+//! Whole files are punched in the tests of the client.
 
 use layout::View;
 use wire::ask::AskError;

@@ -1,4 +1,5 @@
 //! Directives applied to an array: its layout.
+//! Every rule of HPF about shapes and alignments is checked here; the text is checked before.
 
 use super::{Align, Bounds, DirectiveError, Directives, Distribute, Place, Subscript};
 use crate::align::{Alignment, TemplateAxis};

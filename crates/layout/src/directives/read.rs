@@ -1,4 +1,5 @@
-//! Statements of directives, read.
+//! Statements of directives, read: each is a value or an error at its character.
+//! What belongs together is put together when they are applied.
 
 use super::tokens::{Kind, Statement, Token, statements};
 use super::{

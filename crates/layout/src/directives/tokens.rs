@@ -1,4 +1,5 @@
 //! The text of directives as statements of tokens, each with its place.
+//! Owns what a letter, a number and a continuation are; knows no statement.
 
 use super::{DirectiveError, Place, error_at};
 use crate::language::MAX_TEXT;

@@ -1,4 +1,5 @@
-//! HPF directives and run-time descriptors against owners that are worked out index by index.
+//! HPF directives and run-time descriptors against owners that are worked out index by index,
+//! and texts that are refused, with the place of the error.
 
 use layout::{ArrayType, Directives, ElementType, Order, RunTimeDescriptor};
 

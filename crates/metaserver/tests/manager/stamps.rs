@@ -1,4 +1,5 @@
-//! Clients elsewhere that were given stamps: they are told before a change can be seen, and waited for no longer than they believe.
+//! Clients elsewhere that were given stamps: they are told before a change can be seen, and waited
+//! for no longer than they believe.
 
 use wire::Status;
 use wire::message::catalogue::{Chmod, Mkdir, Stat};
