@@ -31,12 +31,12 @@ pub(crate) struct OpenFile {
 }
 
 impl OpenFile {
-    fn new(file: File, is_append: bool) -> OpenFile {
+    fn new(file: File) -> OpenFile {
         OpenFile {
             file,
             running: OperationCount::default(),
             pointer: Mutex::new(()),
-            is_append,
+            is_append: false,
         }
     }
 
@@ -201,7 +201,8 @@ fn enter(
     let connection = client.get()?;
     let given = options.get("options")?;
     let is_append = given.flags & PARIO_APPEND != 0;
-    let opened = OpenFile::new(open(&connection.0, &options_of(&given)?)?, is_append);
+    let mut opened = OpenFile::new(open(&connection.0, &options_of(&given)?)?);
+    opened.is_append = is_append;
     if given.flags & PARIO_TRUNCATE != 0 && !opened.file.is_new() {
         opened.file.resize(0)?;
     }

@@ -293,7 +293,7 @@ impl Client {
                 .stamped
                 .keep_found(&asking, path.clone(), known, stamped);
         }
-        let Found {
+        let StatEntry {
             mut attributes,
             is_latest,
             ..

@@ -70,7 +70,7 @@ pub struct Options {
 
 /// A statement that was translated.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Translated {
+pub struct TranslatedStatement {
     /// Its line, from 1 on.
     pub line: usize,
     /// Its character, from 1 on.
@@ -89,7 +89,7 @@ pub struct Translation {
     /// The program.
     pub text: String,
     /// What was translated, in the order of the text.
-    pub statements: Vec<Translated>,
+    pub statements: Vec<TranslatedStatement>,
 }
 
 /// Why a program is refused, and where.

@@ -119,7 +119,11 @@ impl Collector<'_> {
                 if is_mark {
                     return (at, true);
                 }
-                self.push(c, at, true);
+                self.push(Letter {
+                    c,
+                    at,
+                    is_quoted: true,
+                });
                 if c == quote {
                     self.quote = None;
                 }
@@ -134,7 +138,11 @@ impl Collector<'_> {
                 }
                 '\'' | '"' => {
                     self.quote = Some(c);
-                    self.push(c, at, true);
+                    self.push(Letter {
+                        c,
+                        at,
+                        is_quoted: true,
+                    });
                 }
                 c if c.is_whitespace() => {
                     let is_directive = self
@@ -142,22 +150,31 @@ impl Collector<'_> {
                         .as_ref()
                         .is_some_and(|s| s.kind == Kind::Directive && !s.letters.is_empty());
                     if is_directive {
-                        self.push(' ', at, false);
+                        self.push(Letter {
+                            c: ' ',
+                            at,
+                            is_quoted: false,
+                        });
                     }
                 }
-                c => self.push(c, at, false),
+                c => self.push(Letter {
+                    c,
+                    at,
+                    is_quoted: false,
+                }),
             }
         }
         (start + part.len(), false)
     }
 
-    fn push(&mut self, c: char, at: usize, is_quoted: bool) {
+    fn push(&mut self, letter: Letter) {
+        let (c, at) = (letter.c, letter.at);
         let Some(now) = &mut self.now else { return };
         // A label of free form: digits before the statement.
         if now.letters.is_empty() && now.label.is_none() {
             now.span.start = at;
         }
-        now.letters.push(Letter { c, at, is_quoted });
+        now.letters.push(letter);
         now.span.end = at + c.len_utf8();
     }
 

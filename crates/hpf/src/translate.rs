@@ -10,7 +10,7 @@ use layout::Directives;
 use crate::control::{Argument, Io, Verb};
 use crate::scopes::{Scopes, is_name};
 use crate::source::{Kind, Statement, error, place, statements};
-use crate::{Arrays, Hints, HpfError, Options, Translated, Translation};
+use crate::{Arrays, Hints, HpfError, Options, TranslatedStatement, Translation};
 
 mod edits;
 use edits::wrapped;
@@ -256,7 +256,7 @@ impl Work<'_> {
                 .items
                 .iter()
                 .filter(|item| self.array_of(*index, &item.value).is_some());
-            done.push(Translated {
+            done.push(TranslatedStatement {
                 line,
                 character,
                 statement: io.verb.name(),
@@ -340,13 +340,13 @@ impl Work<'_> {
         .map(Some)
     }
 
-    /// Where the outcome goes, and what follows it.
-    fn outcome(&self, io: &Io, is_several: bool) -> Calls {
+    /// Where the outcome of so many calls goes, and what follows it.
+    fn outcome(&self, io: &Io, count: usize) -> Calls {
         let value = |key: &str| io.argument(key, None).map(|a| a.value.clone());
         let (end, err) = (value("end"), value("err"));
         let has_targets = end.is_some() || err.is_some();
         let status = value("iostat").or_else(|| {
-            (has_targets || (is_several && value("iomsg").is_some()))
+            (has_targets || (count > 1 && value("iomsg").is_some()))
                 .then(|| "pario_hpf_status".to_owned())
         });
         let mut calls = Calls {
@@ -408,7 +408,7 @@ impl Work<'_> {
     /// A statement that is one call with the unit first.
     fn plain(&self, io: &Io, name: &str, known: &[&str]) -> Outcome<Calls> {
         self.check_arguments(io, known)?;
-        let mut calls = self.outcome(io, false);
+        let mut calls = self.outcome(io, 1);
         let mut arguments = vec![self.unit_of(io)?.value.clone()];
         arguments.extend(self.passed(io, known));
         arguments.extend(calls.outcome_arguments());
@@ -424,7 +424,7 @@ impl Work<'_> {
             "size",
         ];
         self.check_arguments(io, &known)?;
-        let mut calls = self.outcome(io, false);
+        let mut calls = self.outcome(io, 1);
         let mut arguments: Vec<String> = io
             .unit()
             .map(|unit| format!("unit={}", unit.value))
@@ -450,7 +450,7 @@ impl Work<'_> {
                 return Err(self.error(form.at, text));
             }
         }
-        let mut calls = self.outcome(io, false);
+        let mut calls = self.outcome(io, 1);
         let unit = self.unit_of(io)?;
         let mut arguments: Vec<String> = match unit.key.as_deref() {
             Some("newunit") => Vec::new(),
@@ -636,7 +636,7 @@ impl Work<'_> {
             return Err(self.error(io.at, text));
         }
         let unit = &self.unit_of(io)?.value;
-        let mut calls = self.outcome(io, io.items.len() > 1);
+        let mut calls = self.outcome(io, io.items.len());
         let record = self.passed(io, &["rec"]);
         for (number, item) in io.items.iter().enumerate() {
             let mut arguments = match self.array_of(index, &item.value) {

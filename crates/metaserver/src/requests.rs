@@ -169,7 +169,7 @@ impl Manager {
             true => self.stamped(session, begun, trail),
             false => None,
         };
-        let found = Found {
+        let found = StatEntry {
             attributes,
             is_latest,
             owner,
@@ -180,7 +180,7 @@ impl Manager {
         })
     }
 
-    /// Whether what is told of a size stays so until somebody opens the file for writing.
+    /// Whether what is told of a size stays so until a client opens the file for writing.
     fn is_settled(&self, attributes: &Attributes, moment: u64) -> bool {
         attributes.kind == Kind::Directory
             || self

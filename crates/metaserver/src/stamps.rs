@@ -22,7 +22,7 @@ use meta::catalogue::Trail;
 use parking_lot::{Condvar, Mutex};
 use serving::{Exchange, Outcome};
 use wire::Status;
-use wire::message::stamps::{AttachStamps, AwaitRecalls, RecallsAre, Stamp, Stamped, StampsAre};
+use wire::message::stamps::{AttachStamps, AwaitRecalls, RecallsAre, Stamp, StampList, StampsAre};
 
 use crate::committer::Refused;
 use crate::manager::{Manager, Session};
@@ -36,7 +36,7 @@ pub(crate) struct Stamps {
     recalls: Mutex<Recalls>,
     /// Commits that went on because a client had not heard for so long that it believes nothing any more.
     pub(crate) not_heard: AtomicU64,
-    /// There is something to tell, or somebody has heard something.
+    /// There is something to tell, or a client has heard something.
     called: Condvar,
 }
 
@@ -96,7 +96,7 @@ impl Stamps {
     }
 
     /// Stamps of an answer that was read after this commit could be seen; nothing if it may not be so any more.
-    fn of(&self, moment: u64, trail: Trail, session: &Session) -> Option<Stamped> {
+    fn of(&self, moment: u64, trail: Trail, session: &Session) -> Option<StampList> {
         let slots = trail.slots()?;
         if !session.is_on_socket {
             let client = session.client().ok()?;
@@ -111,7 +111,7 @@ impl Stamps {
         });
         let stamps = stamps.collect::<Option<Vec<Stamp>>>()?;
         let start = self.start;
-        Some(Stamped { start, stamps })
+        Some(StampList { start, stamps })
     }
 }
 
@@ -131,7 +131,7 @@ impl Manager {
         session: &Session,
         moment: Moment,
         trail: Trail,
-    ) -> Option<Stamped> {
+    ) -> Option<StampList> {
         let stamps = self.stamps.as_ref()?;
         stamps.of(moment.0?, trail, session)
     }

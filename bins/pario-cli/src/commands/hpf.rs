@@ -21,7 +21,7 @@ enum Lines {
 
 /// What the declarations of distributed arrays say.
 #[derive(Clone, Copy, Default, ValueEnum)]
-enum Declared {
+enum Declaration {
     /// The whole array, which every process has in memory
     #[default]
     Global,
@@ -56,7 +56,7 @@ pub(crate) struct Arguments {
 
     /// What declarations of distributed arrays say
     #[arg(long, value_enum, default_value_t)]
-    arrays: Declared,
+    arrays: Declaration,
 
     /// Leave out hints of the compiler: what a file will hold, how it is used, which branch was entered
     #[arg(long)]
@@ -87,8 +87,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
             None => form_of(&arguments.file),
         },
         arrays: match arguments.arrays {
-            Declared::Global => Arrays::Global,
-            Declared::Local => Arrays::Local,
+            Declaration::Global => Arrays::Global,
+            Declaration::Local => Arrays::Local,
         },
         hints: match arguments.no_hints {
             true => Hints::Omitted,

@@ -24,7 +24,7 @@ use std::time::{Duration, Instant};
 use ::direct::StampView;
 use parking_lot::{Mutex, RwLock};
 use wire::message::catalogue::{Attributes, Entry};
-use wire::message::stamps::{AttachStamps, AwaitRecalls, RecallsAre, Stamp, Stamped};
+use wire::message::stamps::{AttachStamps, AwaitRecalls, RecallsAre, Stamp, StampList};
 use wire::url::Endpoint;
 
 use crate::error::Trouble;
@@ -56,7 +56,7 @@ pub(crate) struct PartOf {
 }
 
 #[derive(Debug)]
-struct Known<T> {
+struct Answer<T> {
     stamps: Vec<Stamp>,
     value: T,
 }
@@ -155,9 +155,9 @@ impl ToldStamps {
 
 /// A question that is about to be asked: how stamps were looked at then.
 #[derive(Clone, Debug)]
-pub(crate) struct Asking(Option<Stamps>);
+pub(crate) struct Question(Option<Stamps>);
 
-impl Asking {
+impl Question {
     /// Whether it should come with stamps.
     pub(crate) fn wants_stamps(&self) -> bool {
         self.0.is_some()
@@ -165,23 +165,23 @@ impl Asking {
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct Answers {
     source: Source,
     /// By path; nothing where nothing is.
-    found: HashMap<String, Known<Option<Attributes>>>,
-    listed: HashMap<PartOf, Known<Arc<ListedPart>>>,
+    found: HashMap<String, Answer<Option<Attributes>>>,
+    listed: HashMap<PartOf, Answer<Arc<ListedPart>>>,
     names: usize,
 }
 
 /// See the [module](self).
 #[derive(Debug, Default)]
 pub(crate) struct StampedAnswers {
-    kept: RwLock<Kept>,
+    kept: RwLock<Answers>,
     /// Questions without stamps.
     asked: AtomicU64,
 }
 
-impl<T> Known<T> {
+impl<T> Answer<T> {
     #[inline]
     fn is_so(&self, source: &Source) -> bool {
         match source {
@@ -191,7 +191,7 @@ impl<T> Known<T> {
     }
 }
 
-impl Kept {
+impl Answers {
     fn forget(&mut self) {
         self.found.clear();
         self.listed.clear();
@@ -201,8 +201,8 @@ impl Kept {
     /// Stamps of an answer that can be looked at as when it was asked for, with room for so many names.
     fn admit(
         &mut self,
-        asking: &Asking,
-        stamped: Option<Stamped>,
+        asking: &Question,
+        stamped: Option<StampList>,
         names: usize,
     ) -> Option<Vec<Stamp>> {
         let (stamped, asked) = (stamped?, asking.0.as_ref()?);
@@ -236,17 +236,17 @@ impl StampedAnswers {
     /// Remembers what is at a path.
     pub(crate) fn keep_found(
         &self,
-        asking: &Asking,
+        asking: &Question,
         path: String,
         value: Option<Attributes>,
-        stamped: Option<Stamped>,
+        stamped: Option<StampList>,
     ) {
         if stamped.is_none() {
             return;
         }
         let mut kept = self.kept.write();
         if let Some(stamps) = kept.admit(asking, stamped, 1)
-            && kept.found.insert(path, Known { stamps, value }).is_some()
+            && kept.found.insert(path, Answer { stamps, value }).is_some()
         {
             kept.names -= 1;
         }
@@ -255,10 +255,10 @@ impl StampedAnswers {
     /// Remembers part of a directory.
     pub(crate) fn keep_listed(
         &self,
-        asking: &Asking,
+        asking: &Question,
         part: PartOf,
         value: &Arc<ListedPart>,
-        stamped: Option<Stamped>,
+        stamped: Option<StampList>,
     ) {
         if stamped.is_none() {
             return;
@@ -266,71 +266,71 @@ impl StampedAnswers {
         let mut kept = self.kept.write();
         if let Some(stamps) = kept.admit(asking, stamped, value.entries.len() + 1) {
             let value = Arc::clone(value);
-            if let Some(old) = kept.listed.insert(part, Known { stamps, value }) {
+            if let Some(old) = kept.listed.insert(part, Answer { stamps, value }) {
                 kept.names -= old.value.entries.len() + 1;
             }
         }
     }
 
     /// A question is about to be asked. Asks the manager for its stamps when a session has asked before.
-    pub(crate) fn ask(&self, session: &Arc<Session>) -> Asking {
+    pub(crate) fn ask(&self, session: &Arc<Session>) -> Question {
         let start = session.manager_start();
         match &self.kept.read().source {
-            Source::Seen(stamps) if stamps.is_alive() => return Asking(Some(stamps.clone())),
-            Source::Refused(refused) if *refused == start => return Asking(None),
+            Source::Seen(stamps) if stamps.is_alive() => return Question(Some(stamps.clone())),
+            Source::Refused(refused) if *refused == start => return Question(None),
             _ => {}
         }
         if self.asked.fetch_add(1, Ordering::Relaxed) < FIRST_QUESTIONS {
-            return Asking(None);
+            return Question(None);
         }
         let mut kept = self.kept.write();
         if let Source::Seen(stamps) = &kept.source
             && stamps.is_alive()
         {
             // Another thread was here.
-            return Asking(Some(stamps.clone()));
+            return Question(Some(stamps.clone()));
         }
         kept.forget();
-        let a = attach(session);
-        kept.source = match a {
+        let attached = attach(session);
+        kept.source = match attached {
             Ok(stamps) => Source::Seen(stamps),
-            Err(Unshared::Refused) => Source::Refused(start),
-            Err(Unshared::Away) => Source::Unknown,
+            Err(NoStamps::Refused) => Source::Refused(start),
+            Err(NoStamps::Away) => Source::Unknown,
         };
         self.asked.store(0, Ordering::Relaxed);
         match &kept.source {
-            Source::Seen(stamps) => Asking(Some(stamps.clone())),
-            _ => Asking(None),
+            Source::Seen(stamps) => Question(Some(stamps.clone())),
+            _ => Question(None),
         }
     }
 }
 
 /// Why a session has no stamps.
-enum Unshared {
+enum NoStamps {
     /// The manager gives none.
     Refused,
     /// It could not be asked.
     Away,
 }
 
-impl From<Trouble> for Unshared {
-    fn from(trouble: Trouble) -> Unshared {
+impl From<Trouble> for NoStamps {
+    fn from(trouble: Trouble) -> NoStamps {
         match trouble {
-            Trouble::Refused(..) => Unshared::Refused,
-            _ => Unshared::Away,
+            Trouble::Refused(..) => NoStamps::Refused,
+            _ => NoStamps::Away,
         }
     }
 }
 
-fn attach(session: &Arc<Session>) -> Result<Stamps, Unshared> {
-    let endpoint = session.manager_endpoint().ok_or(Unshared::Away)?;
+fn attach(session: &Arc<Session>) -> Result<Stamps, NoStamps> {
+    let endpoint = session.manager_endpoint().ok_or(NoStamps::Away)?;
     match endpoint {
         Endpoint::Unix(_) => share(session, &endpoint).map(|view| Stamps::Shared(Arc::new(view))),
         Endpoint::Tcp { .. } => listen(session).map(Stamps::Told),
     }
 }
 
-fn share(session: &Session, endpoint: &Endpoint) -> Result<StampView, Unshared> {
+fn share(session: &Session, endpoint: &Endpoint) -> Result<StampView, NoStamps> {
     let (mut link, _) = session.introduce(endpoint)?;
     link.expect_descriptors();
     session.count_message();
@@ -338,14 +338,14 @@ fn share(session: &Session, endpoint: &Endpoint) -> Result<StampView, Unshared> 
     let asked = link.ask(session.number(), &AttachStamps {}, &mut out);
     let files = link.take_descriptors();
     match (asked, &files[..]) {
-        (Ok(is), [file]) => StampView::map(file.as_fd(), is.bytes).map_err(|_| Unshared::Refused),
-        (Err(wire::ask::AskError::Refused(..)) | Ok(_), _) => Err(Unshared::Refused),
-        _ => Err(Unshared::Away),
+        (Ok(is), [file]) => StampView::map(file.as_fd(), is.bytes).map_err(|_| NoStamps::Refused),
+        (Err(wire::ask::AskError::Refused(..)) | Ok(_), _) => Err(NoStamps::Refused),
+        _ => Err(NoStamps::Away),
     }
 }
 
 /// Asks what has changed, once, and starts the thread that goes on asking.
-fn listen(session: &Arc<Session>) -> Result<Arc<ToldStamps>, Unshared> {
+fn listen(session: &Arc<Session>) -> Result<Arc<ToldStamps>, NoStamps> {
     let mut pipe = session.manager_connection()?;
     let mut ask = move |number: u64, heard: u64| {
         let sent = Instant::now();
@@ -384,6 +384,6 @@ fn listen(session: &Arc<Session>) -> Result<Arc<ToldStamps>, Unshared> {
         theirs.end();
     });
     let jobs = Jobs::new("pario-recalls", 1, || ());
-    jobs.submit(job).map_err(|_| Unshared::Away)?;
+    jobs.submit(job).map_err(|_| NoStamps::Away)?;
     Ok(told)
 }

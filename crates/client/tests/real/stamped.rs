@@ -106,7 +106,7 @@ fn a_known_answer_costs_no_message_until_something_it_depends_on_changes() {
             assert_ne!(after, before, "{what}");
         }
     }
-    // While somebody may write, its size is asked for.
+    // While a client may write, its size is asked for.
     know(&client, "/a/b/f");
     let file = other.open("/a/b/f", &OpenOptions::new().write()).unwrap();
     for size in [4000, 5000] {

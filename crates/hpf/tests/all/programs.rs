@@ -106,7 +106,7 @@ fn seed004_s90_a_plate_is_written_in_blocks_and_read_in_turn() {
     );
     let service = ServiceOptions::new(2).start();
     assert_eq!(run(&built, &service, 4), ["steps: 50\n"; 4]);
-    // The file is the whole plate behind a number, whoever wrote it.
+    // The file is the whole plate behind a number, whichever process wrote it.
     let bytes = || {
         let mut cat = Command::new(system_tests::programs::pario());
         let output = cat

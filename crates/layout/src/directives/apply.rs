@@ -14,7 +14,7 @@ type Outcome<T> = Result<T, DirectiveError>;
 const MAX_CHAIN: usize = 16;
 
 /// An array, and where it lies in what is distributed.
-struct Located {
+struct TemplatePlace {
     /// The name that has a `DISTRIBUTE`.
     root: String,
     bounds: Vec<Bounds>,
@@ -220,7 +220,7 @@ fn locate(
     bounds: Vec<Bounds>,
     align: &Align,
     depth: usize,
-) -> Outcome<Located> {
+) -> Outcome<TemplatePlace> {
     if depth == MAX_CHAIN {
         return Err(all.error(
             align.place,
@@ -244,7 +244,7 @@ fn locate(
     }
     let axes = axes_of(all, name, &bounds, align, &template)?;
     if all.distributions.contains_key(base) {
-        return Ok(Located {
+        return Ok(TemplatePlace {
             root: base.clone(),
             bounds: template,
             axes,
@@ -276,7 +276,7 @@ fn locate(
     }
     };
     let axes: Outcome<Vec<TemplateAxis>> = outer.axes.iter().map(through).collect();
-    Ok(Located {
+    Ok(TemplatePlace {
         axes: axes?,
         ..outer
     })

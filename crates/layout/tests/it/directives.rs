@@ -5,16 +5,16 @@ use layout::{ArrayType, Directives, ElementType, Order, RunTimeDescriptor};
 
 /// A distribution as it is written, and as the numbers of a run-time descriptor: kind, argument, list.
 #[derive(Clone, Debug)]
-struct Dealt {
+struct DistFormat {
     text: String,
     kind: i64,
     argument: i64,
     list: Vec<i64>,
 }
 
-fn dealt(text: &str, kind: i64, argument: i64, list: &[i64]) -> Dealt {
+fn dealt(text: &str, kind: i64, argument: i64, list: &[i64]) -> DistFormat {
     let (text, list) = (text.to_owned(), list.to_vec());
-    Dealt {
+    DistFormat {
         text,
         kind,
         argument,
@@ -23,7 +23,7 @@ fn dealt(text: &str, kind: i64, argument: i64, list: &[i64]) -> Dealt {
 }
 
 /// The coordinate that owns index `i`, by the words of the standard.
-fn owner_naive(dealt: &Dealt, extent: i64, processors: i64, i: i64) -> i64 {
+fn owner_naive(dealt: &DistFormat, extent: i64, processors: i64, i: i64) -> i64 {
     match (dealt.kind, dealt.argument) {
         (0, _) => 0,
         (1, 0) => i / ((extent + processors - 1) / processors),
@@ -45,7 +45,7 @@ fn owner_naive(dealt: &Dealt, extent: i64, processors: i64, i: i64) -> i64 {
 }
 
 /// All distributions of a dimension that suit it.
-fn all_dealt(extent: i64, processors: i64) -> Vec<Dealt> {
+fn all_dealt(extent: i64, processors: i64) -> Vec<DistFormat> {
     let mut all = vec![dealt("*", 0, 0, &[])];
     all.push(dealt("BLOCK", 1, 0, &[]));
     all.push(dealt("CYCLIC", 2, 0, &[]));
@@ -94,7 +94,7 @@ fn all_dealt(extent: i64, processors: i64) -> Vec<Dealt> {
 }
 
 /// What the program says of one array: its dimensions as (extent, distribution, processors).
-struct Case<'a>(&'a [(i64, Dealt, i64)]);
+struct Case<'a>(&'a [(i64, DistFormat, i64)]);
 
 const WIDTH: u64 = 4;
 

@@ -288,7 +288,7 @@ pub(crate) fn stat(path: &str) -> Stat {
 }
 
 /// What a stat has found.
-pub(crate) fn stat_found(answer: StatAnswer) -> Found {
+pub(crate) fn stat_found(answer: StatAnswer) -> StatEntry {
     answer.found.expect("there, or refused")
 }
 

@@ -10,12 +10,19 @@ use crate::Host;
 const LEN: usize = 1 << 20;
 const LAYOUT: &str = "striped(64KiB) over 1";
 
-/// Everything that does not fit is written before the first is written back, directly or by message.
-fn exhaust(is_direct: bool) {
+/// How the bytes go to the server.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Way {
+    Direct,
+    Message,
+}
+
+/// Everything that does not fit is written before the first is written back.
+fn exhaust(way: Way) {
     let Some(mut host) = Host::start_behind() else {
         return;
     };
-    let options = host.impatient().with_direct(is_direct);
+    let options = host.impatient().with_direct(way == Way::Direct);
     let client = Client::connect(&host.service.url(), options).unwrap();
     let kept = create(&client, "/kept", LAYOUT);
     kept.write_at(0, &whole(0, LEN, 1)).unwrap();
@@ -50,10 +57,10 @@ fn exhaust(is_direct: bool) {
 
 #[test]
 fn an_exhausted_quota_is_heard_by_those_who_store_directly() {
-    exhaust(true);
+    exhaust(Way::Direct);
 }
 
 #[test]
 fn an_exhausted_quota_is_heard_by_those_who_write_by_message() {
-    exhaust(false);
+    exhaust(Way::Message);
 }

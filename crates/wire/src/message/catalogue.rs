@@ -7,7 +7,7 @@ use layout::View;
 
 use super::field::Bytes;
 use super::hints::GivenHint;
-use super::stamps::Stamped;
+use super::stamps::StampList;
 use crate::layout_state::{LayoutState, Place};
 use crate::reader::{DecodeError, Reader, put_number};
 use crate::{FileId, HandleId, Rights, ServerId, Time};
@@ -218,13 +218,13 @@ record! {
     /// What was found, and for how long that is so.
     pub struct StatAnswer {
         /// What is there. Nothing is answered only to who wants stamps; others are refused.
-        pub found: Option<Found>,
+        pub found: Option<StatEntry>,
         /// For how long; nothing if that is not known, or was not asked.
-        pub stamped: Option<Stamped>,
+        pub stamped: Option<StampList>,
     }
 
     /// Attributes, and whom to ask for the latest size.
-    pub struct Found {
+    pub struct StatEntry {
         /// The attributes.
         pub attributes: Attributes,
         /// Whether the size is the latest; if not, it is the durable one.
@@ -266,7 +266,7 @@ record! {
         /// Whether there are more behind the last.
         pub has_more: bool,
         /// For how long this is so; nothing if that is not known, or was not asked.
-        pub stamped: Option<Stamped>,
+        pub stamped: Option<StampList>,
     }
 
     /// Sets the permission bits.

@@ -48,7 +48,7 @@ record! {
     }
 
     /// An answer is so for as long as all these stand.
-    pub struct Stamped {
+    pub struct StampList {
         /// The start of the manager whose stamps they are.
         pub start: u64,
         /// All that the answer depends on.

@@ -191,7 +191,7 @@ fn add_names(list: &mut Samples) {
         ("directory", directory(), None),
     ] {
         let is_file = owner.is_some();
-        let found = Found {
+        let found = StatEntry {
             attributes,
             is_latest: is_file,
             owner,

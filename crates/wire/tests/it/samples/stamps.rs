@@ -7,9 +7,9 @@ use wire::message::stamps::*;
 use super::Samples;
 
 /// Stamps of an answer.
-pub(super) fn stamped() -> Stamped {
+pub(super) fn stamped() -> StampList {
     let stamp = |slot, stamp| Stamp { slot, stamp };
-    Stamped {
+    StampList {
         start: 300,
         stamps: vec![stamp(0, 0), stamp(65535, 1 << 40)],
     }
