@@ -27,6 +27,7 @@ impl Manager {
             path: snapshot.path_of(r.file)?.unwrap_or_default(),
             array: attributes.array,
             layout: attributes.layout,
+            next: snapshot.next_layout(r.file)?,
         };
         Ok(FileStateIs {
             layout: snapshot.layout(r.file)?.decode()?,

@@ -299,6 +299,16 @@ impl State {
         self.table.settle();
     }
 
+    /// To where a punch goes: to the end of the last extent, if nothing else of it is below the length. The space behind that belongs to
+    /// nobody, and would keep the extent.
+    fn end_of_punch(&self, range: &Range<u64>) -> u64 {
+        let last = self.len.checked_sub(1).filter(|_| range.end >= self.len);
+        match last.and_then(|last| self.table.find(last)) {
+            Some((start, slot)) if start >= range.start => range.end.max(start + slot.extent.len()),
+            _ => range.end,
+        }
+    }
+
     /// Fills the gaps of a range with extents of zeros, or leaves everything as it was: what was asked for in vain is not
     /// kept from others.
     fn reserve(&mut self, range: Range<u64>, pool: &Pool) -> Result<()> {
@@ -487,6 +497,7 @@ impl Subfile for MemorySubfile {
         check(&range)?;
         let mut state = self.held.lock();
         state.check_alive()?;
+        let range = range.start..state.end_of_punch(&range);
         state.table.punch(range);
         Ok(())
     }

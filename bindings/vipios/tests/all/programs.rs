@@ -281,6 +281,11 @@ fn seed004_s12_an_administrator_alone_ends_all_servers() {
                     fs::set_permissions(socket.path(), permit.clone()).unwrap();
                 }
             }
+            // And the program with its library, wherever they were built.
+            let place = service.dir().path();
+            let (copy, library) = (place.join("shutdown"), place.join("libvipios.so.0"));
+            fs::copy(&program, &copy).unwrap();
+            fs::copy(VIPIOS.folder().join("libvipios.so.0"), &library).unwrap();
             let printed = run(Command::new("timeout")
                 .args([
                     LIMIT,
@@ -289,8 +294,9 @@ fn seed004_s12_an_administrator_alone_ends_all_servers() {
                     "--regid=65534",
                     "--clear-groups",
                 ])
-                .arg(&program)
+                .arg(&copy)
                 .args([&url, "refused"])
+                .env("LD_LIBRARY_PATH", place)
                 .env_remove("PARIO_URL"));
             assert!(printed.ends_with("all is well\n"), "{printed}");
         }

@@ -76,6 +76,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         .map_err(refused)?;
     let size = file.size().map_err(refused)?;
     let end = end.unwrap_or(size.max(start));
+    // What waits in the memory of servers has no space on their disks yet, which would be missing in the difference.
+    file.sync().map_err(refused)?;
     let before = file.allocated().map_err(refused)?;
     file.punch(start..end).map_err(refused)?;
     let is_durable = file.sync().map_err(refused)?.is_durable;

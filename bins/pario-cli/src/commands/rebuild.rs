@@ -47,6 +47,14 @@ struct FoundSubfile {
     note: Note,
 }
 
+impl FoundSubfile {
+    /// Array and layout of the file when it was made.
+    fn cut(&self) -> (Option<&str>, Option<&str>) {
+        let layout = self.note.layout_of(self.id.generation);
+        (self.note.array.as_deref(), layout)
+    }
+}
+
 /// What became of the files.
 #[derive(Default)]
 struct Tally {
@@ -141,11 +149,8 @@ fn open(dirs: &str) -> Result<DiskStore, Error> {
 
 /// How a file was cut, by what all of its subfiles say.
 fn cut(found: &[FoundSubfile]) -> Result<layout::AppliedLayout, String> {
-    let first = &found[0].note;
-    let differs = |other: &&FoundSubfile| {
-        (&other.note.array, &other.note.layout) != (&first.array, &first.layout)
-    };
-    if found.iter().any(|other| differs(&other)) {
+    let first = &found[0];
+    if found.iter().any(|other| other.cut() != first.cut()) {
         return Err("its subfiles belong to several layouts: it was being moved".into());
     }
     let mut indices: Vec<u32> = found.iter().map(|found| found.id.index).collect();
@@ -153,12 +158,10 @@ fn cut(found: &[FoundSubfile]) -> Result<layout::AppliedLayout, String> {
     if indices.windows(2).any(|pair| pair[0] == pair[1]) {
         return Err("several data files say that they are the same subfile".into());
     }
-    let text = first
-        .layout
-        .as_deref()
-        .ok_or("its layout is not on record")?;
+    let (array, text) = first.cut();
+    let text = text.ok_or("its layout is not on record")?;
     let layout: Layout = text.parse().map_err(|e| format!("layout: {e}"))?;
-    let applied = match &first.array {
+    let applied = match array {
         Some(array) => {
             let array: ArrayType = array.parse().map_err(|e| format!("array: {e}"))?;
             layout.on_array(&array)
@@ -193,7 +196,7 @@ fn rebuild(
         Err(e) if e.status() != Status::NotFound => return Err(said(e)),
         _ => {}
     }
-    let file = create(client, &unfinished, note).map_err(said)?;
+    let file = create(client, &unfinished, &found[0]).map_err(said)?;
     let (mut bytes, mut end) = (0, 0);
     for found in found {
         let index = u64::from(found.id.index);
@@ -228,12 +231,13 @@ fn rebuild(
 }
 
 /// A new file with the array and, where the new service can, the layout of the old one.
-fn create(client: &Client, path: &str, note: &Note) -> client::Result<File> {
+fn create(client: &Client, path: &str, first: &FoundSubfile) -> client::Result<File> {
+    let (array, layout) = first.cut();
     let mut plain = OpenOptions::new().read().write().exclusive();
-    if let Some(array) = &note.array {
-        plain = plain.array(array.as_str());
+    if let Some(array) = array {
+        plain = plain.array(array);
     }
-    let laid_out = plain.clone().layout(note.layout.as_deref().unwrap_or(""));
+    let laid_out = plain.clone().layout(layout.unwrap_or(""));
     match client.open(path, &laid_out) {
         // It names servers that are not there.
         Err(e) if matches!(e.status(), Status::InvalidArgument | Status::NotFound) => {

@@ -84,6 +84,15 @@ impl Snapshot {
         demand(&node, who, Permission::Write, &node.name)
     }
 
+    /// The layout that a file is moved to, and its generation; nothing if it does not move.
+    pub fn next_layout(&self, file: FileId) -> Result<Option<(u64, String)>, MetaError> {
+        let (_, body) = file_node(&self.rows, file)?;
+        // No other move begins before it has ended, so the generation that was given out last is its.
+        Ok(body
+            .next_layout
+            .map(|text| (body.next_generation - 1, text)))
+    }
+
     /// Files that are between two layouts.
     pub fn moving_files(&self) -> Result<Vec<FileId>, MetaError> {
         let mut moving = Vec::new();
