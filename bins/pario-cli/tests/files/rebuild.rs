@@ -1,8 +1,10 @@
 //! Files of a service whose catalogue is lost come back in another one, out of the stores alone: bytes, arrays, layouts, modes.
 //! What no store knows does not come back, and is not claimed to.
 
+use std::ffi::OsString;
 use std::fs;
 use std::path::PathBuf;
+use std::time::{Duration, Instant};
 
 use crate::{Service, pattern};
 
@@ -78,6 +80,29 @@ fn files_of_a_lost_catalogue_are_rebuilt_from_the_stores() {
         "--layout",
         "striped(1000) over 3",
     ]);
+    // Until the bytes of the old layout are gone, the stores alone do not tell which layout counts.
+    let names = |dir: &String| {
+        fs::read_dir(dir)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name())
+    };
+    let is_moved = || {
+        let all: Vec<OsString> = old_servers(&old).iter().flat_map(names).collect();
+        let all: Vec<&str> = all.iter().filter_map(|name| name.to_str()).collect();
+        let mut moved = all.iter().filter_map(|name| name.split_once("-2-"));
+        moved.all(|(file, _)| {
+            !all.iter()
+                .any(|name| name.starts_with(&format!("{file}-1-")))
+        })
+    };
+    let end = Instant::now() + Duration::from_secs(60);
+    while !is_moved() {
+        assert!(
+            Instant::now() < end,
+            "the subfiles of the old layout are still there"
+        );
+        std::thread::park_timeout(Duration::from_millis(10));
+    }
     lose(&old);
 
     let new = Service::start_on("disk");
