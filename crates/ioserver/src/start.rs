@@ -743,6 +743,15 @@ impl IoServer {
         ops::statistics(&service.files, &service.owner)
     }
 
+    /// Tells what was counted from another thread, as long as the server serves.
+    pub fn reporter(&self) -> impl Fn() -> Option<Vec<Counter>> + Send + Sync + use<> {
+        let service = Arc::downgrade(self.running.service());
+        move || {
+            let service = service.upgrade()?;
+            Some(ops::statistics(&service.files, &service.owner))
+        }
+    }
+
     /// Handlers that panicked; each is a bug.
     pub fn panics(&self) -> u64 {
         self.running.panics()

@@ -20,6 +20,7 @@ use meta::catalogue::{Batch, Catalogue, OpenLimits};
 use parking_lot::{Condvar, Mutex};
 use serving::{Running, Watch, this_process};
 use wire::link::Listener;
+use wire::message::session::Counter;
 use wire::url::Endpoint;
 
 use crate::backing::Backing;
@@ -346,6 +347,16 @@ impl MetaServer {
     /// and another start finds what is durable.
     pub fn failure(&self) -> Option<String> {
         self.manager.committer.failure()
+    }
+
+    /// Tells what was counted from another thread, as long as the manager serves and its catalogue can be read.
+    pub fn reporter(&self) -> impl Fn() -> Option<Vec<Counter>> + Send + Sync + use<> {
+        let manager = Arc::downgrade(&self.manager);
+        move || {
+            let manager = manager.upgrade()?;
+            let can_write = manager.committer.failure().is_none();
+            manager.statistics().ok().filter(|_| can_write)
+        }
     }
 
     /// Clients that are connected.

@@ -6,6 +6,7 @@
 //! `ioserver`.
 
 use console::notation::size_argument;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +19,7 @@ use wire::url::Endpoint;
 use super::keys::{KeyArguments, LeaseArguments, TrustArguments};
 use super::limits::Limits;
 use super::{Error, ReportedFailure, output};
+use crate::service::metrics::MetricsListener;
 use crate::service::{addresses, signals, worker};
 
 /// Arguments of `pario serve`.
@@ -202,6 +204,10 @@ struct SharedArguments {
     #[command(flatten)]
     limits: Limits,
 
+    /// Tell numbers over HTTP at this address: /metrics in the format of Prometheus, /healthz for those who look after services
+    #[arg(long, value_name = "HOST:PORT")]
+    metrics: Option<SocketAddr>,
+
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
@@ -255,10 +261,14 @@ impl Meta {
         options.trust = self.trust.trust()?;
         options.capability_seconds = self.capability_seconds;
         options.supervisor_note = self.supervisor_note.clone();
+        let metrics = self.shared.metrics_listener()?;
         make_parents(&options.listen)?;
         raise_open_files();
         self.shared.limits.apply_to_meta(&mut options);
         let server = metaserver::start(options)?;
+        if let Some(metrics) = metrics {
+            metrics.tell("meta", server.reporter())?;
+        }
         self.shared.say_listening(server.endpoints())?;
         let was_told = tell_of_signals("metadata manager", server.stopper())?;
         server.wait();
@@ -303,6 +313,7 @@ impl Io {
             advertise = Some(addresses::reached(&listen));
         }
         let meta = addresses::checked(self.meta.clone())?;
+        let metrics = self.shared.metrics_listener()?;
         make_parents(std::slice::from_ref(&listen))?;
         let store = match (&self.disk[..], self.memory) {
             ([], Some(limit_bytes)) => ioserver::StoreOptions::Memory { limit_bytes },
@@ -339,6 +350,9 @@ impl Io {
         raise_open_files();
         self.shared.limits.apply_to_io(&mut options);
         let server = ioserver::start(options)?;
+        if let Some(metrics) = metrics {
+            metrics.tell("io", server.reporter())?;
+        }
         for missing in server.missing_disks() {
             let server = server.server().0;
             tracing::warn!(server, "{missing}; what is on it is refused until then");
@@ -429,6 +443,11 @@ pub(crate) fn host_memory() -> u64 {
 }
 
 impl SharedArguments {
+    /// Where numbers are asked for, bound before the server starts: an address in use is told at once.
+    fn metrics_listener(&self) -> Result<Option<MetricsListener>, Error> {
+        self.metrics.map(MetricsListener::bind).transpose()
+    }
+
     /// Whether the supervisor that started this process is dead.
     fn is_orphan(&self) -> bool {
         self.supervised_by

@@ -6,6 +6,7 @@
 use console::notation::size_argument;
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -38,6 +39,7 @@ in .pario and find the service.
 Examples:
   pario up
   pario up --detach --servers 4 --store memory --memory 1GiB
+  pario up --detach --metrics 127.0.0.1:9100 && curl http://127.0.0.1:9100/metrics
   pario up --dir /data/pario --listen tcp:node1:4711 --secret /etc/pario.secret --detach")]
 pub(crate) struct Arguments {
     /// I/O servers [default: one per processor, 4 at most; on disk at least as many as there were]
@@ -75,6 +77,10 @@ pub(crate) struct Arguments {
 
     #[command(flatten)]
     limits: Limits,
+
+    /// Tell numbers over HTTP (/metrics in the format of Prometheus, /healthz): the metadata manager at this address, the I/O servers at the ports above it
+    #[arg(long, value_name = "HOST:PORT", value_parser = metrics_address)]
+    metrics: Option<SocketAddr>,
 
     /// Return when the service is there, and leave it in the background
     #[arg(long)]
@@ -189,7 +195,16 @@ impl Arguments {
             trust: self.trust.clone(),
             lease: self.lease,
             limits: self.limits.clone(),
+            metrics: self.metrics,
         })
+    }
+}
+
+/// Port 0 would be another one for each server, and nobody is told which.
+fn metrics_address(text: &str) -> Result<SocketAddr, String> {
+    match text.parse::<SocketAddr>() {
+        Ok(address) if address.port() > 0 => Ok(address),
+        _ => Err("is no address with a port, as in 127.0.0.1:9100".into()),
     }
 }
 
@@ -297,6 +312,9 @@ fn detach(arguments: &Arguments) -> Result<(), Error> {
     }
     if let Some(writes) = arguments.writes {
         command.args(["--writes", writes.word()]);
+    }
+    if let Some(metrics) = arguments.metrics {
+        command.arg("--metrics").arg(metrics.to_string());
     }
     command.args(arguments.keys.arguments());
     command.args(arguments.trust.arguments());

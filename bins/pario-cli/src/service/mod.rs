@@ -19,6 +19,7 @@ pub(crate) mod addresses;
 pub(crate) mod contact;
 pub(crate) mod inherited;
 pub(crate) mod log;
+pub(crate) mod metrics;
 pub(crate) mod signals;
 pub(crate) mod state;
 pub(crate) mod supervisor;

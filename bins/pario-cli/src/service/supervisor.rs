@@ -11,6 +11,7 @@
 //! - Workers are started from one thread only, because the kernel ties them to it (see `worker`).
 
 use std::fs;
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus};
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -62,6 +63,21 @@ pub(crate) struct Plan {
     pub(crate) lease: LeaseArguments,
     /// Limits of clients and users.
     pub(crate) limits: Limits,
+    /// Where the metadata manager tells numbers; the I/O servers have the ports above.
+    pub(crate) metrics: Option<SocketAddr>,
+}
+
+impl Plan {
+    /// Where a server tells numbers; nowhere if there are no ports above.
+    fn metrics_of(&self, role: Role) -> Option<SocketAddr> {
+        let mut address = self.metrics?;
+        let above = match role {
+            Role::Meta => 0,
+            Role::Io(index) => u16::try_from(index + 1).ok()?,
+        };
+        address.set_port(address.port().checked_add(above)?);
+        Some(address)
+    }
 }
 
 /// Where a process is between its start and its end.
@@ -239,6 +255,9 @@ impl Supervisor {
         command.arg("--listen").arg(seat.endpoint.to_string());
         command.args(plan.keys.arguments());
         command.args(plan.lease.arguments());
+        if let Some(address) = plan.metrics_of(seat.role) {
+            command.args(["--metrics", &address.to_string()]);
+        }
         plan.limits.hand_on(&mut command);
         command
     }

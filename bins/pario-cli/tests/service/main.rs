@@ -7,6 +7,7 @@ mod disks;
 mod doctor;
 mod faults;
 mod log;
+mod metrics;
 mod refused;
 mod release_before;
 mod scratch;
