@@ -55,8 +55,8 @@ struct Work<'a> {
     ours: BTreeSet<UnitKey>,
     /// Names of files that are opened on them, as they are written.
     files: BTreeSet<String>,
-    /// Labels that end loops.
-    repeated: BTreeSet<String>,
+    /// Labels that end loops, each in its program unit.
+    repeated: BTreeSet<(usize, String)>,
 }
 
 /// A piece of the program and what it becomes.
@@ -174,7 +174,7 @@ impl Work<'_> {
             if let Some(rest) = text.strip_prefix("do") {
                 let label: String = rest.chars().take_while(char::is_ascii_digit).collect();
                 if !label.is_empty() {
-                    self.repeated.insert(label);
+                    self.repeated.insert((self.scopes.of[index], label));
                 }
             }
             let Some(io) = Io::read(statement) else {

@@ -64,15 +64,14 @@ impl Work<'_> {
         }
         let indent = self.indent(statement.span.start);
         let mut label = statement.label.clone();
+        let unit = self.scopes.of[index];
         if let Some(own) = label
             .clone()
-            .filter(|l| lines.len() > 1 && self.repeated.contains(l))
+            .filter(|l| lines.len() > 1 && self.repeated.contains(&(unit, l.clone())))
         {
             // The last statement of a loop: the label goes behind all of them.
-            let jumps = self
-                .statements
-                .iter()
-                .any(|s| s.text().contains(&format!("goto{own}")));
+            let mut all = self.statements.iter().zip(&self.scopes.of);
+            let jumps = all.any(|(s, of)| *of == unit && goes_to(&s.text(), &own));
             if jumps {
                 let text = format!(
                     "ends a loop, becomes several statements, and GOTO {own} leads to it; end the loop with {own} CONTINUE"
@@ -124,6 +123,22 @@ impl Work<'_> {
         let (_, character) = place(self.text, at);
         7usize.saturating_sub(character)
     }
+}
+
+/// Whether a statement goes to a label.
+fn goes_to(text: &str, label: &str) -> bool {
+    let mut rest = text;
+    while let Some(at) = rest.find("goto") {
+        rest = &rest[at + "goto".len()..];
+        let list = rest.strip_prefix('(').unwrap_or(rest);
+        let end = list
+            .find(|c: char| !c.is_ascii_digit() && c != ',')
+            .unwrap_or(list.len());
+        if list[..end].split(',').any(|one| one == label) {
+            return true;
+        }
+    }
+    false
 }
 
 /// A statement on as many lines as it takes.

@@ -51,8 +51,12 @@ impl Work<'_> {
 
     /// What should be known of a statement that stays.
     pub(super) fn note(&self, index: usize, io: &Io) -> Option<Note> {
-        let is_print = io.verb == Verb::Print || io.verb == Verb::Write && io.format().is_some();
-        if !is_print || !self.stays_here(index, io) {
+        let is_shown = match io.verb {
+            Verb::Print => true,
+            Verb::Write => io.unit().is_some_and(|unit| self.is_terminal(index, unit)),
+            _ => false,
+        };
+        if !is_shown {
             return None;
         }
         let name = |item: &Item| self.distributed_in(index, &item.value).map(str::to_owned);

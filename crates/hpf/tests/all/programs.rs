@@ -175,3 +175,35 @@ fn local_parts_are_declared_where_the_option_says_so() {
     let service = ServiceOptions::new(2).start();
     assert_eq!(run(&built, &service, 2), ["local parts\n"; 2]);
 }
+
+#[test]
+fn seed004_s90_parts_of_arrays_are_the_same_for_many_processes_and_for_one() {
+    if let Err(why) = compiler() {
+        return testkit::skipped(&why);
+    }
+    let dir = TempDir::new();
+    let text = program("sections.f90");
+    let (done, built) = built(&text, &Options::default(), dir.path(), "sections", &[]);
+    assert_eq!(done.notes, []);
+    let service = ServiceOptions::new(2).start();
+    assert_eq!(run(&built, &service, 4), ["parts\n"; 4]);
+    let column = |j: i32| (1..=6).flat_map(move |i: i32| (10 * i + j).to_le_bytes());
+    let stream: Vec<u8> = (1..=7)
+        .flat_map(|j| column(if j == 2 { 7 } else { j }))
+        .collect();
+    for processes in [4, 1] {
+        let bytes = |path: &str| {
+            let mut cat = Command::new(system_tests::programs::pario());
+            let output = cat
+                .args(["cat", path])
+                .env("PARIO_URL", service.url().to_string())
+                .output()
+                .unwrap();
+            assert!(output.status.success());
+            output.stdout
+        };
+        assert_eq!(bytes("/stream"), stream, "{processes} processes");
+        assert_eq!(bytes("/sections"), column(5).collect::<Vec<_>>());
+        assert_eq!(run(&built, &service, 1), ["parts\n"]);
+    }
+}
