@@ -520,7 +520,7 @@ impl Work<'_> {
         ))
     }
 
-    /// The same of a part of an array, which is aligned with it.
+    /// A part of an array as the calls take it: an array of its own, which is aligned with the whole.
     fn described_part(&self, part: &Section, home: usize, at: usize) -> Outcome<String> {
         let (name, small) = (&part.name, part.name.to_ascii_lowercase());
         if self.options.arrays == Arrays::Local {

@@ -1,4 +1,5 @@
-//! `pario hpf`: a program in, a program or JSON out; what a translation is, is tested in `hpf`.
+//! `pario hpf`: a program in; a program, JSON or a refusal with its place out.
+//! What statements become is tested in `hpf`.
 
 use std::fs;
 

@@ -9,7 +9,7 @@ use crate::sections::{self, Section};
 use crate::source::place;
 
 /// An item as calls take it.
-enum Moved {
+enum ItemKind {
     Distributed(String),
     /// What all processes have alike.
     Same(String),
@@ -73,12 +73,12 @@ impl Work<'_> {
     }
 
     /// An item as calls take it.
-    fn moved(&self, index: usize, item: &Item) -> Outcome<Moved> {
+    fn moved(&self, index: usize, item: &Item) -> Outcome<ItemKind> {
         let refuse = |text: &str| self.error(item.at, text);
         if let Some(home) = self.array_of(index, &item.value) {
             return self
                 .described(&item.value, home, item.at)
-                .map(Moved::Distributed);
+                .map(ItemKind::Distributed);
         }
         let section = match sections::is_loop(&item.value) {
             true => Some(Section::of_loop(&item.value).map_err(refuse)?),
@@ -92,7 +92,7 @@ impl Work<'_> {
                 true => self.described(&section.name, home, item.at),
                 false => self.described_part(&section.clone().as_array(), home, item.at),
             }
-            .map(Moved::Distributed);
+            .map(ItemKind::Distributed);
         }
         if let Some(name) = self.distributed_outside(index, &item.value) {
             let text = format!(
@@ -100,7 +100,7 @@ impl Work<'_> {
             );
             return Err(self.error(item.at, text));
         }
-        Ok(Moved::Same(match section {
+        Ok(ItemKind::Same(match section {
             Some(section) if sections::is_loop(&item.value) => section.text(),
             _ => item.value.clone(),
         }))
@@ -161,8 +161,8 @@ impl Work<'_> {
         let position = self.passed(io, &["rec", "pos"]);
         for (number, item) in io.items.iter().enumerate() {
             let (kind, what) = match self.moved(index, item)? {
-                Moved::Distributed(described) => ("", described),
-                Moved::Same(expression) => ("_same", expression),
+                ItemKind::Distributed(described) => ("", described),
+                ItemKind::Same(expression) => ("_same", expression),
             };
             let mut arguments = vec![unit.clone(), what];
             if number == 0 {
