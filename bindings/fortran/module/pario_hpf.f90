@@ -492,7 +492,9 @@ contains
         integer :: at, code
         at = place_of(unit)
         code = 0
-        if (at > 0) call pario_sync(units(at)%file, code)
+        if (at > 0) then
+            if (units(at)%action /= 'READ') call pario_sync(units(at)%file, code)
+        end if
         call meet(code)
         call finish(code, reason(code), iostat, iomsg)
     end subroutine
