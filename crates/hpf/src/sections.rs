@@ -194,7 +194,7 @@ impl Section {
     }
 
     /// The part as an array: of an element, one whose first dimension has one index.
-    pub(crate) fn as_array(mut self) -> Section {
+    pub(crate) fn into_array(mut self) -> Section {
         let has_range = self
             .subscripts
             .iter()
@@ -323,7 +323,7 @@ mod tests {
         }
         assert!(Section::read("a(:,:)").unwrap().is_whole());
         assert_eq!(
-            Section::read("a(i,4)").unwrap().as_array().text(),
+            Section::read("a(i,4)").unwrap().into_array().text(),
             "a(i:i,4)"
         );
         assert_eq!(

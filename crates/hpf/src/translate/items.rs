@@ -90,7 +90,7 @@ impl Work<'_> {
         if let (Some(section), Some(home)) = (&section, home) {
             return match section.is_whole() {
                 true => self.described(&section.name, home, item.at),
-                false => self.described_part(&section.clone().as_array(), home, item.at),
+                false => self.described_part(&section.clone().into_array(), home, item.at),
             }
             .map(ItemKind::Distributed);
         }
