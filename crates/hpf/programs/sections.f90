@@ -7,7 +7,7 @@ program sections
   integer :: a(0:n-1, m), b(n, m), i, j, k, ios, at
   integer(8) :: last
   logical :: is_there
-  character(20) :: word
+  character(20) :: word, may
   !HPF$ PROCESSORS p(2,2)
   !HPF$ DISTRIBUTE a(BLOCK, CYCLIC(2)) ONTO p
   !HPF$ DISTRIBUTE b(CYCLIC, BLOCK) ONTO p
@@ -58,8 +58,8 @@ program sections
   open (11, file='stream', access='stream', form='unformatted', status='replace')
   write (11) a
   write (11, pos=1 + 4*n) a(:, 7)
-  inquire (11, pos=at, access=word, size=i, readwrite=word(11:))
-  if (at /= 1 + 8*n .or. word /= 'STREAM    YES' .or. i /= 4*n*m) error stop 'another position'
+  inquire (11, pos=at, access=word, size=i, readwrite=may)
+  if (at /= 1 + 8*n .or. word /= 'STREAM' .or. may /= 'YES' .or. i /= 4*n*m) error stop 'another position'
   read (11, pos=1 + 4*n) b(:, 1:2)
   call check_part(1, n, 1, 1, a(:, 7:7), 'in a stream', 0, 0)
   close (11)
