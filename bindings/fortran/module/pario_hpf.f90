@@ -22,14 +22,14 @@ module pario_hpf
 
     public :: vipios_connect, vipios_disconnect, vipios_open_binary, vipios_close_binary, vipios_read_binary_array, &
         vipios_write_binary_array
-    public :: pario_hpf_open, pario_hpf_close, pario_hpf_rewind, pario_hpf_inquire
+    public :: pario_hpf_open, pario_hpf_close, pario_hpf_rewind, pario_hpf_endfile, pario_hpf_flush, pario_hpf_inquire
     public :: pario_hpf_write, pario_hpf_read, pario_hpf_write_same, pario_hpf_read_same
     public :: pario_hpf_expect, pario_hpf_will_read
     public :: pario_hpf_text, pario_hpf_bounds, pario_hpf_rank, pario_hpf_processes
 
     ! An integer, or a list of them, as directives have it.
     interface pario_hpf_text
-        module procedure text_of_number, text_of_list
+        module procedure text_of_number, long_text, text_of_list
     end interface
 
     integer, parameter :: wide = pario_offset_kind, failed = 10000, most_text = 512
@@ -43,13 +43,14 @@ module pario_hpf
         character(:), allocatable :: action
         integer(wide) :: position = 0   ! in bytes, of the next array
         integer(wide) :: record = 0     ! bytes of a record, for direct access
+        logical :: is_stream = .false.  ! what is written ends nothing
         logical :: is_scratch = .false.
     end type
 
     type(unit_state), allocatable, save :: units(:)
     type(pario_client), save :: client
     type(pario_team), save :: team
-    logical, save :: is_connected = .false.
+    logical, save :: is_connected = .false., is_elsewhere = .false.
     integer, save :: rank = 0, processes = 1, next_unit = -1000, scratch_count = 0
 
     ! What the next file that is created holds, and how it is laid out.
@@ -127,14 +128,36 @@ contains
         pario_hpf_processes = processes
     end function
 
-    ! Waits for all processes.
+    ! Waits for all processes. What failed in one has failed in all: they go on alike.
     subroutine meet(ierr)
         integer, intent(inout) :: ierr
+        integer(wide) :: codes(2)
         integer :: code
+        is_elsewhere = .false.
         if (processes == 1) return
-        call pario_team_barrier(team, code)
-        if (ierr == 0) ierr = code
+        codes = [ierr, -ierr]
+        call pario_team_reduce(team, codes, pario_max, code)
+        if (ierr /= 0) return
+        ierr = code
+        if (code /= 0) return
+        if (codes(2) > 0) ierr = -int(codes(2))
+        if (codes(1) > 0) ierr = int(codes(1))
+        is_elsewhere = ierr /= 0
     end subroutine
+
+    ! Why a statement failed, behind a meeting.
+    function reason(code) result(text)
+        integer, intent(in) :: code
+        character(:), allocatable :: text
+        if (code == 0) then
+            text = ''
+        else if (is_elsewhere .and. code > 0) then
+            text = 'in another process: ' // pario_strerror(code)
+        else
+            text = pario_last_error()
+        end if
+        is_elsewhere = .false.
+    end function
 
     ! --- Texts ---
 
@@ -288,13 +311,14 @@ contains
         else
             call pario_open(client, path, file, ierr, flags=flags, hints=hints, team=team, clients=processes)
         end if
-        ! Nobody writes before all have opened: each cuts what is replaced.
+        ! No process writes before all have opened: each cuts what is replaced.
         if (iand(flags, pario_truncating) /= 0) call meet(ierr)
         if (is_scratch .and. ierr == 0) then
             ! Its bytes go with the last that closes it, however the program ends.
             if (rank == 0) call pario_unlink(client, path, ierr)
+            call meet(ierr)
         end if
-        if (ierr /= 0) why = pario_last_error()
+        why = reason(ierr)
     end subroutine
 
     ! OPEN.
@@ -333,7 +357,9 @@ contains
                 else
                     why = "ACCESS='DIRECT' needs RECL"
                 end if
-            else if (word /= 'SEQUENTIAL' .and. word /= 'STREAM') then
+            else if (word == 'STREAM') then
+                new%is_stream = .true.
+            else if (word /= 'SEQUENTIAL') then
                 why = "ACCESS='" // word // "' is none of SEQUENTIAL, STREAM and DIRECT"
             end if
         end if
@@ -373,6 +399,7 @@ contains
                     call pario_size(new%file, bytes, code)
                     new%position = bytes
                     call meet(code)
+                    why = reason(code)
                 end if
             end if
             at = free_place()
@@ -406,14 +433,14 @@ contains
             is_deleted = .false.
             if (present(status)) is_deleted = capitals(status) == 'DELETE'
             call pario_close(units(at)%file, code)
-            if (code /= 0) why = pario_last_error()
             units(at)%is_open = .false.
             call meet(code)
-            if (is_deleted .and. .not. units(at)%is_scratch .and. rank == 0 .and. code == 0) then
-                call pario_unlink(client, units(at)%path, code)
-                if (code /= 0) why = pario_last_error()
+            why = reason(code)
+            if (is_deleted .and. code == 0) then
+                if (.not. units(at)%is_scratch .and. rank == 0) call pario_unlink(client, units(at)%path, code)
+                call meet(code)
+                why = reason(code)
             end if
-            if (is_deleted) call meet(code)
         end if
         ! A unit that is not connected is closed already, as in Fortran.
         call finish(code, why, iostat, iomsg)
@@ -430,13 +457,57 @@ contains
         call finish(merge(0, pario_err_bad_handle, at > 0), 'unit ' // text_of_number(unit) // ' is not open', iostat, iomsg)
     end subroutine
 
+    ! ENDFILE: the file ends here.
+    subroutine pario_hpf_endfile(unit, iostat, iomsg)
+        integer, intent(in) :: unit
+        integer, intent(out), optional :: iostat
+        character(*), intent(inout), optional :: iomsg
+        integer :: at, code
+        at = place_of(unit)
+        if (at == 0) then
+            call finish(pario_err_bad_handle, 'unit ' // text_of_number(unit) // ' is not open', iostat, iomsg)
+            return
+        end if
+        code = 0
+        call end_here(units(at), code)
+        call meet(code)
+        call finish(code, reason(code), iostat, iomsg)
+    end subroutine
+
+    ! Cuts what is behind the position; one process does it.
+    subroutine end_here(state, ierr)
+        type(unit_state), intent(in) :: state
+        integer, intent(inout) :: ierr
+        integer(wide) :: bytes
+        if (rank /= 0 .or. ierr /= 0) return
+        call pario_size(state%file, bytes, ierr)
+        if (ierr == 0 .and. bytes > state%position) call pario_truncate(state%file, state%position, ierr)
+    end subroutine
+
+    ! FLUSH: what was written is on the disks.
+    subroutine pario_hpf_flush(unit, iostat, iomsg)
+        integer, intent(in) :: unit
+        integer, intent(out), optional :: iostat
+        character(*), intent(inout), optional :: iomsg
+        integer :: at, code
+        at = place_of(unit)
+        code = 0
+        if (at > 0) then
+            if (units(at)%action /= 'READ') call pario_sync(units(at)%file, code)
+        end if
+        call meet(code)
+        call finish(code, reason(code), iostat, iomsg)
+    end subroutine
+
     ! INQUIRE, by unit or by file.
-    subroutine pario_hpf_inquire(unit, file, exist, opened, number, named, name, access, form, action, size, iostat, iomsg)
+    subroutine pario_hpf_inquire(unit, file, exist, opened, number, named, name, access, sequential, direct, stream, form, &
+            formatted, unformatted, recl, nextrec, position, pos, action, read, write, readwrite, size, iostat, iomsg)
         integer, intent(in), optional :: unit
         character(*), intent(in), optional :: file
         logical, intent(out), optional :: exist, opened, named
-        integer, intent(out), optional :: number, size, iostat
-        character(*), intent(out), optional :: name, access, form, action
+        integer, intent(out), optional :: number, recl, nextrec, pos, size, iostat
+        character(*), intent(out), optional :: name, access, sequential, direct, stream, form, formatted, unformatted, position, &
+            action, read, write, readwrite
         character(*), intent(inout), optional :: iomsg
         integer :: at, code, i
         integer(wide) :: bytes
@@ -463,11 +534,39 @@ contains
         if (present(form)) form = 'UNDEFINED'
         if (present(action)) action = 'UNDEFINED'
         if (present(size)) size = -1
+        if (present(recl)) recl = -1
+        if (present(nextrec)) nextrec = 0
+        if (present(pos)) pos = 0
+        if (present(position)) position = 'UNDEFINED'
+        ! What such a file can be opened for.
+        if (present(sequential)) sequential = merge('YES    ', 'UNKNOWN', is_there)
+        if (present(direct)) direct = merge('YES    ', 'UNKNOWN', is_there)
+        if (present(stream)) stream = merge('YES    ', 'UNKNOWN', is_there)
+        if (present(formatted)) formatted = merge('NO     ', 'UNKNOWN', is_there)
+        if (present(unformatted)) unformatted = merge('YES    ', 'UNKNOWN', is_there)
+        if (present(read)) read = 'UNKNOWN'
+        if (present(write)) write = 'UNKNOWN'
+        if (present(readwrite)) readwrite = 'UNKNOWN'
         if (at > 0) then
+            if (present(recl) .and. units(at)%record > 0) recl = int(units(at)%record)
+            if (present(nextrec) .and. units(at)%record > 0) nextrec = int(units(at)%position/units(at)%record) + 1
+            if (present(pos) .and. units(at)%is_stream) pos = int(units(at)%position) + 1
+            if (present(read)) read = merge('NO ', 'YES', units(at)%action == 'WRITE')
+            if (present(write)) write = merge('NO ', 'YES', units(at)%action == 'READ')
+            if (present(readwrite)) readwrite = merge('YES', 'NO ', units(at)%action == 'READWRITE')
+            if (present(position) .and. units(at)%record == 0) then
+                call pario_size(units(at)%file, bytes, code)
+                position = 'ASIS'
+                if (units(at)%position == bytes) position = 'APPEND'
+                if (units(at)%position == 0) position = 'REWIND'
+            end if
             if (present(number)) number = units(at)%number
             if (present(named)) named = .not. units(at)%is_scratch
             if (present(name) .and. .not. units(at)%is_scratch) name = units(at)%path(2:)
-            if (present(access)) access = merge('DIRECT    ', 'SEQUENTIAL', units(at)%record > 0)
+            if (present(access)) then
+                access = merge('STREAM    ', 'SEQUENTIAL', units(at)%is_stream)
+                if (units(at)%record > 0) access = 'DIRECT'
+            end if
             if (present(form)) form = 'UNFORMATTED'
             if (present(action)) action = units(at)%action
             if (present(size)) then
@@ -510,12 +609,12 @@ contains
     end subroutine
 
     ! Moves one array at the position of a unit.
-    subroutine move(unit, array, extents, name, directives, mode, is_write, rec, iostat, iomsg)
+    subroutine move(unit, array, extents, name, directives, mode, is_write, rec, pos, iostat, iomsg)
         integer, intent(in) :: unit, extents(:), mode
         type(*), dimension(..) :: array
         character(*), intent(in) :: name, directives
         logical, intent(in) :: is_write
-        integer, intent(in), optional :: rec
+        integer, intent(in), optional :: rec, pos
         integer, intent(out), optional :: iostat
         character(*), intent(inout), optional :: iomsg
         character(:), allocatable :: text, why
@@ -533,28 +632,20 @@ contains
         entries = product(int(extents, wide))
         bytes = entries*pario_element_bytes(array)
         if (code == 0) then
-            call move_part(units(at), array, bytes, text, layout, element, mode, is_write, rec, code, why)
+            call go_to(units(at), bytes, rec, pos, code, why)
+            if (code == 0) call move_part(units(at), array, bytes, text, layout, element, mode, is_write, code, why)
             call pario_layout_free(layout, element)
         end if
         call finish(code, why, iostat, iomsg)
     end subroutine
 
-    ! Moves a part at the position of a unit, and the position behind the array.
-    subroutine move_part(state, array, bytes, text, layout, element, mode, is_write, rec, ierr, why)
+    ! Sets the position of a unit for so many bytes: to a record, or to a byte.
+    subroutine go_to(state, bytes, rec, pos, ierr, why)
         type(unit_state), intent(inout) :: state
-        type(*), dimension(..) :: array
         integer(wide), intent(in) :: bytes
-        character(*), intent(in) :: text
-        type(pario_layout), intent(in) :: layout
-        integer, intent(in) :: element, mode
-        logical, intent(in) :: is_write
-        integer, intent(in), optional :: rec
+        integer, intent(in), optional :: rec, pos
         integer, intent(out) :: ierr
         character(:), allocatable, intent(inout) :: why
-        integer(wide) :: moved, size, part, none(0)
-        integer(wide), allocatable :: extents(:)
-        integer :: code
-        logical :: is_all
         ierr = 0
         if (present(rec)) then
             if (state%record < bytes .or. rec < 1) then
@@ -564,15 +655,40 @@ contains
             end if
             state%position = (rec - 1)*state%record
         end if
+        if (present(pos)) then
+            if (pos < 1 .or. .not. state%is_stream) then
+                why = "POS=" // text_of_number(pos) // " is below 1, or the file was not opened with ACCESS='STREAM'"
+                ierr = pario_err_invalid_argument
+                return
+            end if
+            state%position = pos - 1
+        end if
+    end subroutine
+
+    ! Moves a part at the position of a unit, and the position behind the array.
+    subroutine move_part(state, array, bytes, text, layout, element, mode, is_write, ierr, why)
+        type(unit_state), intent(inout) :: state
+        type(*), dimension(..) :: array
+        integer(wide), intent(in) :: bytes
+        character(*), intent(in) :: text
+        type(pario_layout), intent(in) :: layout
+        integer, intent(in) :: element, mode
+        logical, intent(in) :: is_write
+        integer, intent(out) :: ierr
+        character(:), allocatable, intent(inout) :: why
+        integer(wide) :: moved, size, part, none(0)
+        integer(wide), allocatable :: extents(:)
+        integer :: code
+        logical :: is_all
+        ierr = 0
         if (.not. is_write) then
             call pario_size(state%file, size, ierr)
             if (ierr == 0 .and. state%position + bytes > size) ierr = iostat_end
-            if (ierr > 0) why = pario_last_error()
-            if (ierr /= 0) return
+            if (ierr == iostat_end) return  ! in all processes
         end if
         is_all = element < 0
         part = bytes
-        if (.not. is_all) then
+        if (.not. is_all .and. ierr == 0) then
             allocate (extents(dimensions_of(text)))
             call pario_layout_extents(layout, element, text, extents, ierr)
             if (ierr == 0) part = product(extents)*pario_element_bytes(array)
@@ -593,9 +709,7 @@ contains
             ! The others wait for this one.
             code = 0
             call take_part_with_nothing(code)
-            return
-        end if
-        if (part == 0) then
+        else if (part == 0) then
             call take_part_with_nothing(ierr)
         else if (is_all .or. mode == pario_hpf_local) then
             if (is_write) then
@@ -608,10 +722,12 @@ contains
         else
             call pario_read_part(state%file, 0_wide, array, layout, element, text, ierr, moved, team)
         end if
-        if (ierr /= 0) why = pario_last_error()
+        state%position = state%position + bytes
+        ! What is written to a sequential file is the last there.
+        if (is_write .and. .not. state%is_stream .and. state%record == 0) call end_here(state, ierr)
         ! What one has written the others read next.
         call meet(ierr)
-        state%position = state%position + bytes
+        if (why == '') why = reason(ierr)
     contains
         subroutine take_part_with_nothing(code)
             integer, intent(inout) :: code
@@ -643,59 +759,64 @@ contains
     end function
 
     ! WRITE of a distributed array.
-    subroutine pario_hpf_write(unit, array, extents, name, directives, mode, rec, iostat, iomsg)
+    subroutine pario_hpf_write(unit, array, extents, name, directives, mode, rec, pos, iostat, iomsg)
         integer, intent(in) :: unit, extents(:), mode
         type(*), dimension(..), intent(in) :: array
         character(*), intent(in) :: name, directives
-        integer, intent(in), optional :: rec
+        integer, intent(in), optional :: rec, pos
         integer, intent(out), optional :: iostat
         character(*), intent(inout), optional :: iomsg
-        call move(unit, array, extents, name, directives, mode, .true., rec, iostat, iomsg)
+        call move(unit, array, extents, name, directives, mode, .true., rec, pos, iostat, iomsg)
     end subroutine
 
     ! READ of a distributed array.
-    subroutine pario_hpf_read(unit, array, extents, name, directives, mode, rec, iostat, iomsg)
+    subroutine pario_hpf_read(unit, array, extents, name, directives, mode, rec, pos, iostat, iomsg)
         integer, intent(in) :: unit, extents(:), mode
         type(*), dimension(..), intent(inout) :: array
         character(*), intent(in) :: name, directives
-        integer, intent(in), optional :: rec
+        integer, intent(in), optional :: rec, pos
         integer, intent(out), optional :: iostat
         character(*), intent(inout), optional :: iomsg
-        call move(unit, array, extents, name, directives, mode, .false., rec, iostat, iomsg)
+        call move(unit, array, extents, name, directives, mode, .false., rec, pos, iostat, iomsg)
     end subroutine
 
     ! WRITE of what all processes have alike: one of them writes it.
-    subroutine pario_hpf_write_same(unit, item, iostat, iomsg)
+    subroutine pario_hpf_write_same(unit, item, rec, pos, iostat, iomsg)
         integer, intent(in) :: unit
         type(*), dimension(..), intent(in) :: item
+        integer, intent(in), optional :: rec, pos
         integer, intent(out), optional :: iostat
         character(*), intent(inout), optional :: iomsg
+        character(:), allocatable :: why
         integer :: at, code
         at = place_of(unit)
         if (at == 0) then
             call finish(pario_err_bad_handle, 'unit ' // text_of_number(unit) // ' is not open', iostat, iomsg)
             return
         end if
-        code = 0
+        call go_to(units(at), pario_bytes(item), rec, pos, code, why)
+        if (code /= 0) then
+            call finish(code, why, iostat, iomsg)
+            return
+        end if
         if (rank == 0) then
             call pario_set_view(units(at)%file, 'whole', code, displacement=units(at)%position)
             if (code == 0) call pario_write_at(units(at)%file, 0_wide, item, code)
         end if
-        call meet(code)
         units(at)%position = units(at)%position + pario_bytes(item)
-        if (code == 0) then
-            call finish(0, '', iostat, iomsg)
-        else
-            call finish(code, pario_last_error(), iostat, iomsg)
-        end if
+        if (.not. units(at)%is_stream .and. units(at)%record == 0) call end_here(units(at), code)
+        call meet(code)
+        call finish(code, reason(code), iostat, iomsg)
     end subroutine
 
     ! READ of what all processes have alike.
-    subroutine pario_hpf_read_same(unit, item, iostat, iomsg)
+    subroutine pario_hpf_read_same(unit, item, rec, pos, iostat, iomsg)
         integer, intent(in) :: unit
         type(*), dimension(..), intent(inout) :: item
+        integer, intent(in), optional :: rec, pos
         integer, intent(out), optional :: iostat
         character(*), intent(inout), optional :: iomsg
+        character(:), allocatable :: why
         integer :: at, code
         integer(wide) :: moved
         at = place_of(unit)
@@ -703,16 +824,17 @@ contains
             call finish(pario_err_bad_handle, 'unit ' // text_of_number(unit) // ' is not open', iostat, iomsg)
             return
         end if
+        call go_to(units(at), pario_bytes(item), rec, pos, code, why)
+        if (code /= 0) then
+            call finish(code, why, iostat, iomsg)
+            return
+        end if
         call pario_set_view(units(at)%file, 'whole', code, displacement=units(at)%position)
         if (code == 0) call pario_read_at(units(at)%file, 0_wide, item, code, moved)
         if (code == 0 .and. moved < pario_bytes(item)) code = iostat_end
         call meet(code)
         units(at)%position = units(at)%position + pario_bytes(item)
-        if (code > 0) then
-            call finish(code, pario_last_error(), iostat, iomsg)
-        else
-            call finish(code, '', iostat, iomsg)
-        end if
+        call finish(code, reason(code), iostat, iomsg)
     end subroutine
 
     ! --- Hints of the compiler ---

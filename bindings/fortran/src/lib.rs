@@ -17,6 +17,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::OnceLock;
 use std::time::UNIX_EPOCH;
 
 /// The Fortran compiler, if there is one that can be used with a C compiler.
@@ -50,7 +51,12 @@ pub fn run(command: &mut Command) -> String {
 }
 
 /// The folder with `libpario_fortran.so`, `libpario.so` and the modules of this build; made by whichever test comes first.
-pub fn library() -> PathBuf {
+pub fn library() -> &'static Path {
+    static FOLDER: OnceLock<PathBuf> = OnceLock::new();
+    FOLDER.get_or_init(made_library)
+}
+
+fn made_library() -> PathBuf {
     let program = system_tests::programs::pario();
     let archive = program.with_file_name("libpario_c.a");
     assert!(
@@ -133,12 +139,12 @@ pub fn compile(sources: &[&Path], folder: &Path, name: &str, flags: &[&str]) -> 
         .arg("-J")
         .arg(folder)
         .arg("-I")
-        .arg(&library)
+        .arg(library)
         .args(&objects)
         .arg("-o")
         .arg(&program)
         .arg("-L")
-        .arg(&library)
+        .arg(library)
         .arg(format!("-Wl,-rpath,{}", library.display()))
         .args(["-lpario_fortran", "-lpario"]);
     run(&mut command);

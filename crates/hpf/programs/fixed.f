@@ -64,7 +64,7 @@ C     A file of its own, which stays as it is; 'WRITE (11) A' is text.
       READ (20, '(A)') WORD
       CLOSE (20)
       CALL CHECK(A, B, C, W)
-      PRINT '(2A)', 'read: ', WORD
+      PRINT '(2A)', 'read: ', TRIM(WORD)
       STOP
    80 STOP 'end'
    90 PRINT *, 'failed'

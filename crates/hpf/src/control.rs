@@ -4,6 +4,7 @@
 use std::ops::Range;
 
 use crate::scopes::{assigns, parts};
+use crate::sections::outside;
 use crate::source::Statement;
 
 /// Which statement it is.
@@ -18,6 +19,7 @@ pub(crate) enum Verb {
     Backspace,
     Endfile,
     Flush,
+    Wait,
     Print,
 }
 
@@ -34,12 +36,13 @@ impl Verb {
             Verb::Backspace => "BACKSPACE",
             Verb::Endfile => "ENDFILE",
             Verb::Flush => "FLUSH",
+            Verb::Wait => "WAIT",
             Verb::Print => "PRINT",
         }
     }
 }
 
-const VERBS: [(&str, Verb); 10] = [
+const VERBS: [(&str, Verb); 11] = [
     ("open", Verb::Open),
     ("close", Verb::Close),
     ("read", Verb::Read),
@@ -49,6 +52,7 @@ const VERBS: [(&str, Verb); 10] = [
     ("backspace", Verb::Backspace),
     ("endfile", Verb::Endfile),
     ("flush", Verb::Flush),
+    ("wait", Verb::Wait),
     ("print", Verb::Print),
 ];
 
@@ -121,7 +125,10 @@ impl Io {
         }
         let rest = small(from..letters.len());
         let (word, verb) = *VERBS.iter().find(|(word, _)| rest.starts_with(word))?;
-        if assigns(&rest) || rest.contains("::") {
+        let is_declaration = outside(&rest, ':')
+            .windows(2)
+            .any(|two| two[1] == two[0] + 1);
+        if assigns(&rest) || is_declaration {
             return None;
         }
         let open = from + word.len();

@@ -10,8 +10,8 @@
 //! ```
 //!
 //! A unit is Pario's if a distributed array is read or written there. Every statement on such a unit is translated or refused, at
-//! its line and character; all other bytes of the program stay as they are. Units that are numbers are the same everywhere in a file;
-//! those that are names, within a program unit.
+//! its line and character; all other bytes of the program stay as they are. What goes to the terminal or to a variable is on no unit: it
+//! stays as well.
 //!
 //! | module | owns |
 //! |---|---|
@@ -19,6 +19,8 @@
 //! | `scopes` | program units, the directives and declarations in each |
 //! | `mapping` | the directives of one array as an expression of Fortran |
 //! | `control` | what stands in the brackets of a statement, and behind them |
+//! | `sections` | parts of arrays in lists |
+//! | `units` | which unit an expression means |
 //! | `translate` | statements into calls |
 //!
 //! Section 2.8 of the specification. Hints that the compiler knows (VP-H04, H08) are calls too: what the file of an `OPEN` will hold, how
@@ -30,8 +32,10 @@
 mod control;
 mod mapping;
 mod scopes;
+mod sections;
 mod source;
 mod translate;
+mod units;
 
 use std::fmt;
 
@@ -83,6 +87,17 @@ pub struct TranslatedStatement {
     pub arrays: Vec<String>,
 }
 
+/// Something that stays as it is, and that a reader of the program may take for something else.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Note {
+    /// Its line, from 1 on.
+    pub line: usize,
+    /// Its character, from 1 on.
+    pub character: usize,
+    /// A sentence.
+    pub message: String,
+}
+
 /// A program that was translated.
 #[derive(Clone, Debug, Default)]
 pub struct Translation {
@@ -90,6 +105,8 @@ pub struct Translation {
     pub text: String,
     /// What was translated, in the order of the text.
     pub statements: Vec<TranslatedStatement>,
+    /// What should be known of the rest.
+    pub notes: Vec<Note>,
 }
 
 /// Why a program is refused, and where.

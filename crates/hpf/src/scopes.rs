@@ -21,6 +21,20 @@ pub(crate) struct ProgramUnit {
     pub(crate) directives: Vec<Directive>,
     /// Arrays whose shape is not there from the beginning.
     pub(crate) deferred: BTreeSet<String>,
+    /// What is declared here, by name.
+    pub(crate) declared: BTreeMap<String, Declaration>,
+    /// Names of its arguments.
+    pub(crate) dummies: Vec<String>,
+}
+
+/// What a program says of a name.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Declaration {
+    pub(crate) is_character: bool,
+    /// The value of a constant that is a whole number.
+    pub(crate) number: Option<String>,
+    /// Extents, where they are numbers and indices begin at 1.
+    pub(crate) extents: Option<Vec<u64>>,
 }
 
 /// All units, and the one of each statement.
@@ -200,6 +214,90 @@ pub(crate) fn parts(text: &str) -> Vec<std::ops::Range<usize>> {
     all
 }
 
+/// The attributes and the entities of a declaration, in small letters; `None` if it is none.
+fn declaration(text: &str) -> Option<(&str, &str)> {
+    let has_type = TYPES.iter().find_map(|t| text.strip_prefix(t));
+    let has_type = has_type.or_else(|| text.strip_prefix("dimension"));
+    if let Some((head, entities)) = text.split_once("::") {
+        return has_type.is_some().then_some((head, entities));
+    }
+    if assigns(text) || text.contains("function") {
+        return None;
+    }
+    let mut rest = has_type?;
+    if let Some(width) = rest.strip_prefix('*') {
+        rest = match width.starts_with('(') {
+            true => behind_brackets(width)?,
+            false => width.trim_start_matches(|c: char| c.is_ascii_digit()),
+        };
+    } else if rest.starts_with('(') {
+        rest = behind_brackets(rest)?;
+    }
+    let rest = rest.strip_prefix(',').unwrap_or(rest);
+    let head = &text[..text.len() - rest.len()];
+    rest.starts_with(|c: char| c.is_ascii_alphabetic())
+        .then_some((head, rest))
+}
+
+/// Extents in brackets that are numbers.
+fn numbers(text: &str) -> Option<Vec<u64>> {
+    let list = text.strip_prefix('(')?.split(')').next()?;
+    list.split(',').map(|n| n.parse().ok()).collect()
+}
+
+impl ProgramUnit {
+    /// Takes what a statement declares.
+    fn declare(&mut self, text: &str) {
+        let own = |text: &str| text.strip_prefix("parameter(").map(str::to_owned);
+        if let Some(list) = own(text) {
+            let list = list.trim_end_matches(')');
+            for range in parts(list) {
+                if let Some((name, value)) = list[range].split_once('=') {
+                    let number = Some(value.to_owned()).filter(|v| v.parse::<i64>().is_ok());
+                    self.declared.entry(name.to_owned()).or_default().number = number;
+                }
+            }
+            return;
+        }
+        let Some((head, entities)) = declaration(text) else {
+            return;
+        };
+        let is_constant = parts(head).into_iter().any(|r| &head[r] == "parameter");
+        let of_all = head
+            .split_once("dimension")
+            .and_then(|(_, rest)| numbers(rest));
+        for range in parts(entities) {
+            let entity = &entities[range];
+            let name = leading_name(entity);
+            if !is_name(name) {
+                continue;
+            }
+            let known = self.declared.entry(name.to_owned()).or_default();
+            known.is_character |= head.starts_with("character");
+            let value = entity.rsplit_once('=').map(|(_, value)| value.to_owned());
+            if let Some(value) = value.filter(|v| is_constant && v.parse::<i64>().is_ok()) {
+                known.number = Some(value);
+            }
+            let extents = numbers(&entity[name.len()..]).or_else(|| of_all.clone());
+            known.extents = extents.or(known.extents.take());
+        }
+    }
+}
+
+/// Names of the arguments of a procedure, by the statement that begins it.
+fn dummies(text: &str) -> Vec<String> {
+    let word = ["subroutine", "function"]
+        .iter()
+        .find_map(|word| text.find(word).map(|at| at + word.len()));
+    let list = word
+        .and_then(|at| text[at..].split_once('('))
+        .map(|(_, rest)| rest);
+    let Some(list) = list.and_then(|rest| rest.split(')').next()) else {
+        return Vec::new();
+    };
+    list.split(',').map(str::to_owned).collect()
+}
+
 /// Arrays of a declaration whose shape comes later.
 fn deferred(text: &str, found: &mut BTreeSet<String>) {
     let is_attribute = |word: &str| word == "allocatable" || word == "pointer";
@@ -255,6 +353,7 @@ impl Scopes {
                 let unit = ProgramUnit {
                     parent: open.last().copied(),
                     header: name.as_ref().map(|_| index),
+                    dummies: name.as_ref().map_or(Vec::new(), |_| dummies(&text)),
                     name: name.clone().unwrap_or_default(),
                     first: index,
                     ..ProgramUnit::default()
@@ -283,6 +382,7 @@ impl Scopes {
                 unit.uses.push(leading_name(rest).to_owned());
             }
             deferred(&text, &mut unit.deferred);
+            unit.declare(&text);
         }
         found
     }
@@ -293,6 +393,13 @@ impl Scopes {
             unit = parent;
         }
         unit
+    }
+
+    /// What is declared of a name that a unit sees, and where.
+    pub(crate) fn declaration(&self, unit: usize, name: &str) -> Option<(usize, &Declaration)> {
+        let seen = self.seen_by(unit).into_iter();
+        seen.filter_map(|u| self.units[u].declared.get(name).map(|d| (u, d)))
+            .next()
     }
 
     /// Units whose names a unit sees, itself first: those around it, and modules that are used.
@@ -310,13 +417,14 @@ impl Scopes {
                 continue;
             }
             all.push(next);
+            // What is used hides what is around.
             let unit = &self.units[next];
+            left.extend(unit.parent);
             left.extend(
                 unit.uses
                     .iter()
                     .filter_map(|name| modules.get(name.as_str())),
             );
-            left.extend(unit.parent);
         }
         all
     }

@@ -7,12 +7,15 @@ use std::ops::Range;
 
 use layout::Directives;
 
-use crate::control::{Argument, Io, Verb};
+use crate::control::{Argument, Io, Item, Verb};
 use crate::scopes::{Scopes, is_name};
+use crate::sections::Section;
 use crate::source::{Kind, Statement, error, place, statements};
+use crate::units::{UnitKey, Units};
 use crate::{Arrays, Hints, HpfError, Options, TranslatedStatement, Translation};
 
 mod edits;
+mod items;
 use edits::wrapped;
 
 type Outcome<T> = Result<T, HpfError>;
@@ -27,6 +30,8 @@ pub(crate) fn program(text: &str, options: &Options) -> Outcome<Translation> {
         statements: &statements,
         scopes: &scopes,
         ios: Vec::new(),
+        units: Units::default(),
+        opened: BTreeSet::new(),
         ours: BTreeSet::new(),
         files: BTreeSet::new(),
         repeated: BTreeSet::new(),
@@ -43,12 +48,15 @@ struct Work<'a> {
     scopes: &'a Scopes,
     /// Input and output, by statement.
     ios: Vec<(usize, Io)>,
-    /// Units with distributed arrays: program unit (or none for a number) and the unit as it is written.
-    ours: BTreeSet<(Option<usize>, String)>,
+    units: Units,
+    /// Units that are opened.
+    opened: BTreeSet<UnitKey>,
+    /// Units with distributed arrays.
+    ours: BTreeSet<UnitKey>,
     /// Names of files that are opened on them, as they are written.
     files: BTreeSet<String>,
-    /// Labels that end loops.
-    repeated: BTreeSet<String>,
+    /// Labels that end loops, each in its program unit.
+    repeated: BTreeSet<(usize, String)>,
 }
 
 /// A piece of the program and what it becomes.
@@ -108,7 +116,8 @@ impl Work<'_> {
             return Ok(());
         }
         for name in directives.arrays() {
-            let Some(extents) = self.declared_extents(unit, &name.to_lowercase()) else {
+            let declared = scope.declared.get(&name.to_lowercase());
+            let Some(extents) = declared.and_then(|d| d.extents.clone()) else {
                 continue;
             };
             // Any number of processes will do where there is no ONTO.
@@ -128,48 +137,11 @@ impl Work<'_> {
         }
         Ok(())
     }
-
-    /// Extents of an array that are numbers in its declaration, from 1 on.
-    fn declared_extents(&self, unit: usize, name: &str) -> Option<Vec<u64>> {
-        for (index, statement) in self.statements.iter().enumerate() {
-            if self.scopes.of.get(index) != Some(&unit) || statement.kind != Kind::Statement {
-                continue;
-            }
-            let text = statement.text();
-            let (head, entities) = text.split_once("::").unwrap_or(("", ""));
-            for range in crate::scopes::parts(entities) {
-                let entity = &entities[range];
-                let own = entity
-                    .strip_prefix(name)
-                    .filter(|rest| rest.starts_with('('));
-                let by_attribute = (entity == name)
-                    .then(|| head.split_once("dimension(").map(|(_, rest)| rest))
-                    .flatten();
-                let Some(list) = own.map(|rest| &rest[1..]).or(by_attribute) else {
-                    continue;
-                };
-                let list = list.split(')').next()?;
-                return list.split(',').map(|n| n.parse().ok()).collect();
-            }
-        }
-        None
-    }
-}
-
-/// A name or a number of a unit, as it is compared.
-fn compared(unit: &str) -> String {
-    unit.to_ascii_lowercase()
-}
-
-/// Whether a unit is a number, which is the same everywhere.
-fn is_number(unit: &str) -> bool {
-    unit.chars().all(|c| c.is_ascii_digit() || c == '-')
 }
 
 impl Work<'_> {
-    fn key(&self, index: usize, unit: &str) -> (Option<usize>, String) {
-        let scope = (!is_number(unit)).then(|| self.scopes.outermost(self.scopes.of[index]));
-        (scope, compared(unit))
+    fn key(&self, index: usize, unit: &str) -> UnitKey {
+        self.units.key(self.scopes, self.scopes.of[index], unit)
     }
 
     /// The unit of scope in whose directives an array is, as a statement sees it.
@@ -202,21 +174,29 @@ impl Work<'_> {
             if let Some(rest) = text.strip_prefix("do") {
                 let label: String = rest.chars().take_while(char::is_ascii_digit).collect();
                 if !label.is_empty() {
-                    self.repeated.insert(label);
+                    self.repeated.insert((self.scopes.of[index], label));
                 }
             }
             let Some(io) = Io::read(statement) else {
                 continue;
             };
-            let moves = matches!(io.verb, Verb::Read | Verb::Write) && io.format().is_none();
-            let has_array = io
-                .items
-                .iter()
-                .any(|item| self.distributed_in(index, &item.value).is_some());
-            if let Some(unit) = io.unit().filter(|u| moves && has_array && u.value != "*") {
-                self.ours.insert(self.key(index, &unit.value));
-            }
             self.ios.push((index, io));
+        }
+        self.units = Units::follow(self.statements, self.scopes, &self.ios);
+        for (index, io) in &self.ios {
+            let moves = matches!(io.verb, Verb::Read | Verb::Write) && io.format().is_none();
+            let has_array = io.items.iter().any(|item| {
+                self.distributed_in(*index, &item.value).is_some()
+                    || self.distributed_outside(*index, &item.value).is_some()
+            });
+            let Some(unit) = io.unit() else { continue };
+            let key = self.key(*index, &unit.value);
+            if io.verb == Verb::Open {
+                self.opened.insert(key.clone());
+            }
+            if moves && has_array && unit.value != "*" {
+                self.ours.insert(key);
+            }
         }
         for (index, io) in &self.ios {
             if let (Verb::Open, Some(file)) = (io.verb, io.argument("file", None))
@@ -227,14 +207,6 @@ impl Work<'_> {
         }
     }
 
-    /// The distributed array that an item is, or is a part of.
-    fn distributed_in<'t>(&self, index: usize, item: &'t str) -> Option<&'t str> {
-        let name = crate::scopes::leading_name(item);
-        let rest = &item[name.len()..];
-        let is_variable = rest.is_empty() || (rest.starts_with('(') && rest.ends_with(')'));
-        (is_variable && is_name(name) && self.home_of(index, name).is_some()).then_some(name)
-    }
-
     fn is_ours(&self, index: usize, io: &Io) -> bool {
         io.unit()
             .is_some_and(|unit| self.ours.contains(&self.key(index, &unit.value)))
@@ -242,9 +214,10 @@ impl Work<'_> {
 
     fn translate(&self) -> Outcome<Translation> {
         let mut edits = Vec::new();
-        let mut done = Vec::new();
+        let (mut done, mut notes) = (Vec::new(), Vec::new());
         let mut users = BTreeSet::new();
         for (index, io) in &self.ios {
+            notes.extend(self.note(*index, io));
             let calls = match self.calls(*index, io)? {
                 Some(calls) => calls,
                 None => continue,
@@ -255,13 +228,13 @@ impl Work<'_> {
             let arrays = io
                 .items
                 .iter()
-                .filter(|item| self.array_of(*index, &item.value).is_some());
+                .filter_map(|item| self.distributed_in(*index, &item.value));
             done.push(TranslatedStatement {
                 line,
                 character,
                 statement: io.verb.name(),
                 unit: io.unit().map_or(String::new(), |u| u.value.clone()),
-                arrays: arrays.map(|item| item.value.clone()).collect(),
+                arrays: arrays.map(str::to_owned).collect(),
             });
         }
         if self.options.hints == Hints::Written {
@@ -282,6 +255,7 @@ impl Work<'_> {
         Ok(Translation {
             text,
             statements: done,
+            notes,
         })
     }
 
@@ -289,16 +263,15 @@ impl Work<'_> {
     fn calls(&self, index: usize, io: &Io) -> Outcome<Option<Calls>> {
         let is_ours = self.is_ours(index, io);
         if let Some(format) = io.format() {
-            let array = io
-                .items
-                .iter()
-                .find(|item| self.array_of(index, &item.value).is_some());
-            if let Some(array) = array {
-                let text = format!(
-                    "formatted input and output of the distributed array {} is not offered; leave the format out, with FORM='UNFORMATTED'",
-                    array.value
-                );
-                return Err(self.error(array.at, text));
+            if !self.stays_here(index, io) {
+                let name = |item: &Item| self.distributed_in(index, &item.value).map(str::to_owned);
+                let array = io.items.iter().find_map(|i| name(i).map(|n| (n, i.at)));
+                if let Some((name, at)) = array {
+                    let text = format!(
+                        "formatted input and output of the distributed array {name} is not offered; leave the format out, with FORM='UNFORMATTED'"
+                    );
+                    return Err(self.error(at, text));
+                }
             }
             if is_ours {
                 let text = "formatted input and output of a unit with distributed arrays is not offered; leave the format out";
@@ -325,15 +298,17 @@ impl Work<'_> {
             Verb::Close => self.plain(io, "pario_hpf_close", &["status"]),
             Verb::Rewind => self.plain(io, "pario_hpf_rewind", &[]),
             Verb::Inquire => self.inquire(io),
-            Verb::Flush => Ok(Calls {
-                lines: vec!["continue".into()],
-                ..Calls::default()
-            }),
-            Verb::Backspace | Verb::Endfile | Verb::Print => {
+            Verb::Endfile => self.plain(io, "pario_hpf_endfile", &[]),
+            Verb::Flush => self.plain(io, "pario_hpf_flush", &[]),
+            Verb::Backspace | Verb::Print => {
                 let text = format!(
                     "{} of a unit with distributed arrays is not offered: files have no records",
                     io.verb.name()
                 );
+                Err(self.error(io.at, text))
+            }
+            Verb::Wait => {
+                let text = "WAIT of a unit with distributed arrays is not offered: statements end when the data is there";
                 Err(self.error(io.at, text))
             }
         }
@@ -420,7 +395,27 @@ impl Work<'_> {
 
     fn inquire(&self, io: &Io) -> Outcome<Calls> {
         let known = [
-            "file", "exist", "opened", "number", "named", "name", "access", "form", "action",
+            "file",
+            "exist",
+            "opened",
+            "number",
+            "named",
+            "name",
+            "access",
+            "sequential",
+            "direct",
+            "stream",
+            "form",
+            "formatted",
+            "unformatted",
+            "recl",
+            "nextrec",
+            "position",
+            "pos",
+            "action",
+            "read",
+            "write",
+            "readwrite",
             "size",
         ];
         self.check_arguments(io, &known)?;
@@ -517,6 +512,46 @@ impl Work<'_> {
 
     /// Array, shape, name, directives and mode, as the calls take them.
     fn described(&self, name: &str, home: usize, at: usize) -> Outcome<String> {
+        let (extents, text, mode) = self.mapping(name, home, at)?;
+        let upper = name.to_ascii_uppercase();
+        Ok(format!(
+            "{name}, {extents}, '{upper}', {}, {mode}",
+            literal(&text)
+        ))
+    }
+
+    /// A part of an array as the calls take it: an array of its own, which is aligned with the whole.
+    fn described_part(&self, part: &Section, home: usize, at: usize) -> Outcome<String> {
+        let (name, small) = (&part.name, part.name.to_ascii_lowercase());
+        if self.options.arrays == Arrays::Local {
+            let text = format!(
+                "a part of the distributed array {name} is not offered where declarations are of local parts; read or write all of it"
+            );
+            return Err(self.error(at, text));
+        }
+        let (_, mut text, mode) = self.mapping(name, home, at)?;
+        let bounds = format!(
+            "dimension {small}(' // pario_hpf_bounds(lbound({small}), ubound({small})) // ')"
+        );
+        if !text.contains(&bounds) {
+            text.push(bounds);
+        }
+        text.push(part.alignment());
+        let own = part.own_name().to_ascii_uppercase();
+        let array = part.text();
+        Ok(format!(
+            "{array}, shape({array}), '{own}', {}, {mode}",
+            literal(&text)
+        ))
+    }
+
+    /// The shape of an array, its directives as insides of literals, and the mode.
+    fn mapping(
+        &self,
+        name: &str,
+        home: usize,
+        at: usize,
+    ) -> Outcome<(String, Vec<String>, &'static str)> {
         let small = name.to_ascii_lowercase();
         // Directives of the array, of what it is aligned with, and of their processors.
         let mut wanted: Vec<String> = vec![small.clone()];
@@ -578,13 +613,7 @@ impl Work<'_> {
                 (format!("[{}]", extents.join(", ")), "pario_hpf_local")
             }
         };
-        let text = format!("'{}'", text.join(";"))
-            .replace("'' // ", "")
-            .replace(" // ''", "");
-        Ok(format!(
-            "{name}, {extents}, '{}', {text}, {mode}",
-            name.to_ascii_uppercase()
-        ))
+        Ok((extents, text, mode))
     }
 
     /// Whether a name of directives is an array of the program.
@@ -618,64 +647,6 @@ impl Work<'_> {
             .iter()
             .find(|d| d.words.contains("template") && d.is_about(base))?;
         Some((template.extents(base)?, template.bounds_literal(base)))
-    }
-
-    /// READ or WRITE.
-    fn moves(&self, index: usize, io: &Io) -> Outcome<Calls> {
-        self.check_arguments(io, &["rec", "end"])?;
-        let verb = if io.verb == Verb::Read {
-            "read"
-        } else {
-            "write"
-        };
-        if io.items.is_empty() {
-            let text = format!(
-                "{} without a list skips a record, and files of distributed arrays have none",
-                io.verb.name()
-            );
-            return Err(self.error(io.at, text));
-        }
-        let unit = &self.unit_of(io)?.value;
-        let mut calls = self.outcome(io, io.items.len());
-        let record = self.passed(io, &["rec"]);
-        for (number, item) in io.items.iter().enumerate() {
-            let mut arguments = match self.array_of(index, &item.value) {
-                Some(home) => vec![unit.clone(), self.described(&item.value, home, item.at)?],
-                None => {
-                    if let Some(name) = self.distributed_in(index, &item.value) {
-                        let text = format!(
-                            "a part of the distributed array {name} is not offered; read or write all of it"
-                        );
-                        return Err(self.error(item.at, text));
-                    }
-                    if item.value.starts_with('(')
-                        && crate::scopes::parts(&item.value[1..item.value.len() - 1]).len() > 1
-                    {
-                        return Err(self.error(
-                            item.at,
-                            "a list within a list is not offered beside distributed arrays",
-                        ));
-                    }
-                    vec![unit.clone(), item.value.clone()]
-                }
-            };
-            if number == 0 {
-                arguments.extend(record.iter().cloned());
-            }
-            arguments.extend(calls.outcome_arguments());
-            let kind = if self.array_of(index, &item.value).is_some() {
-                ""
-            } else {
-                "_same"
-            };
-            let call = format!("call pario_hpf_{verb}{kind}({})", arguments.join(", "));
-            let call = match (&calls.status, number) {
-                (Some(status), 1..) => format!("if ({status} == 0) {call}"),
-                _ => call,
-            };
-            calls.lines.push(call);
-        }
-        Ok(calls)
     }
 
     /// Says at the beginning of a branch that an array will be read there.
@@ -752,6 +723,13 @@ impl Work<'_> {
         }
         Ok(edits)
     }
+}
+
+/// Directives as an expression of Fortran.
+fn literal(directives: &[String]) -> String {
+    format!("'{}'", directives.join(";"))
+        .replace("'' // ", "")
+        .replace(" // ''", "")
 }
 
 /// What a statement becomes.

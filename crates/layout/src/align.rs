@@ -203,14 +203,35 @@ impl AlignedElements {
 
     /// What processor `rank` owns of the array.
     pub fn element(&self, rank: u64) -> Result<FallsSet, LayoutError> {
+        self.cross(&self.shares(rank)?)
+    }
+
+    /// How many indices processor `rank` owns of every dimension; `None` where it owns nothing of an array without dimensions.
+    ///
+    /// ```
+    /// use layout::{Alignment, Distribution, Grid, Hpf, Order, TemplateAxis};
+    /// let onto = Hpf::new([Distribution::Block], Grid::new([3], Order::C).unwrap()).unwrap();
+    /// let axis = TemplateAxis::Along { dimension: 0, stride: 3, offset: 1 };
+    /// let aligned = Alignment::new([12], onto, [axis]).unwrap();
+    /// let elements = aligned.on(&"u8[4]".parse().unwrap()).unwrap();
+    /// assert_eq!(elements.extents(1).unwrap(), Some(vec![2]));
+    /// ```
+    pub fn extents(&self, rank: u64) -> Result<Option<Vec<u64>>, LayoutError> {
+        let sizes = |sets: Vec<FallsSet>| sets.iter().map(FallsSet::size).collect();
+        let none = match self.array.dimensions() {
+            0 => None,
+            dimensions => Some(vec![0; dimensions]),
+        };
+        Ok(self.indices(&self.shares(rank)?)?.map(sizes).or(none))
+    }
+
+    /// What processor `rank` leaves of the array along each dimension of the template.
+    fn shares(&self, rank: u64) -> Result<Vec<Share>, LayoutError> {
         check_element(rank, self.count())?;
         let Alignment { template, onto, .. } = &self.alignment;
         let owned = onto.owned(template, &onto.grid().coordinates(rank))?;
-        let mut shares = Vec::with_capacity(owned.len());
-        for (t, owned) in owned.iter().enumerate() {
-            shares.push(self.share(t, owned)?);
-        }
-        self.cross(&shares)
+        let all = owned.iter().enumerate();
+        all.map(|(t, owned)| self.share(t, owned)).collect()
     }
 
     /// What every processor owns of the array.
@@ -253,6 +274,14 @@ impl AlignedElements {
 
     /// The bytes of the array that all shares leave.
     fn cross(&self, shares: &[Share]) -> Result<FallsSet, LayoutError> {
+        match self.indices(shares)? {
+            Some(indices) => self.array.cross(&indices),
+            None => Ok(FallsSet::empty()),
+        }
+    }
+
+    /// The indices of every dimension that all shares leave; `None` for nothing at all.
+    fn indices(&self, shares: &[Share]) -> Result<Option<Vec<FallsSet>>, LayoutError> {
         let mut indices: Vec<FallsSet> = Vec::with_capacity(self.array.dimensions());
         for &extent in self.array.extents() {
             indices.push(match extent {
@@ -262,12 +291,12 @@ impl AlignedElements {
         }
         for share in shares {
             match share {
-                Share::Nothing => return Ok(FallsSet::empty()),
+                Share::Nothing => return Ok(None),
                 Share::All => {}
                 Share::Indices(dimension, set) => indices[*dimension] = set.clone(),
             }
         }
-        self.array.cross(&indices)
+        Ok(Some(indices))
     }
 }
 

@@ -118,6 +118,43 @@ fn consume_vipios(dir: &Path, prefix: &Path) {
     uses(&build.join("client"));
 }
 
+/// Translates a program in HPF, builds it, and runs it, with what is installed alone.
+fn consume_fortran(dir: &Path, prefix: &Path) {
+    if !is_there("gfortran") {
+        return testkit::skipped("gfortran is not installed");
+    }
+    let library = prefix.join("lib");
+    let (pario, url) = (
+        prefix.join("bin/pario"),
+        format!("dir:{}", dir.join("f").display()),
+    );
+    let translated = dir.join("jacobi.pario.f90");
+    run(Command::new(&pario)
+        .arg("hpf")
+        .arg(home().join("../../crates/hpf/programs/jacobi.f90"))
+        .arg("--output")
+        .arg(&translated));
+    let flags = run(Command::new("pkg-config")
+        .arg(format!("--define-variable=prefix={}", prefix.display()))
+        .args(["--cflags", "--libs", "pario-fortran >= 0.1"])
+        .env("PKG_CONFIG_PATH", library.join("pkgconfig")));
+    let program = dir.join("jacobi");
+    run(Command::new("gfortran")
+        .arg("-fcheck=all")
+        .arg(&translated)
+        .args(flags.split_whitespace())
+        .arg("-o")
+        .arg(&program));
+    let printed = run(Command::new(&program)
+        .env("PARIO_URL", &url)
+        .env("LD_LIBRARY_PATH", &library));
+    assert_eq!(printed, "steps: 50\n");
+    let size = run(Command::new(&pario)
+        .args(["stat", "/plate", "--json"])
+        .env("PARIO_URL", &url));
+    assert!(size.contains("4612"), "{size}");
+}
+
 #[test]
 fn others_build_against_what_is_installed_and_it_goes_again() {
     for file in ["pario-bench", "libpario_mpiio.so"] {
@@ -148,6 +185,7 @@ fn others_build_against_what_is_installed_and_it_goes_again() {
     }
     consume(dir.path(), &prefix);
     consume_vipios(dir.path(), &prefix);
+    consume_fortran(dir.path(), &prefix);
     // The program finds the MPI-IO library under the prefix.
     let shown = run(Command::new(prefix.join("bin/pario"))
         .args(["run", "--", "printenv", "LD_PRELOAD"])

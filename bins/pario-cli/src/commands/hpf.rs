@@ -2,6 +2,7 @@
 //! its JSON; the translation is `hpf`'s.
 
 use std::fs;
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -32,10 +33,11 @@ enum Declaration {
 /// Arguments of `pario hpf`.
 #[derive(Args)]
 #[command(after_help = "\
-OPEN, READ, WRITE, CLOSE, REWIND and INQUIRE of units on which distributed arrays are read or written
-become calls of the module pario_hpf; all else stays as it is, byte for byte. What cannot be
-translated (formatted input and output, say) is refused at its line and character. The output is
-compiled with the modules that `make install` brings:
+OPEN, READ, WRITE, CLOSE, REWIND, ENDFILE, FLUSH and INQUIRE of units on which distributed arrays, or
+parts of them, are read or written become calls of the module pario_hpf; all else stays as it is,
+byte for byte. What cannot be translated (formatted input and output of a file, say) is refused at
+its line and character; what is printed on the terminal stays, with a note. The output is compiled
+with the modules that `make install` brings:
   gfortran jacobi.pario.f90 $(pkg-config --cflags --libs pario-fortran)
 
 Examples:
@@ -100,6 +102,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         output::write_file(path, &done.text)?;
     }
     if !arguments.json {
+        for note in &done.notes {
+            let _ = writeln!(
+                std::io::stderr(),
+                "{name}: line {}, character {}: {}",
+                note.line,
+                note.character,
+                note.message
+            );
+        }
         if arguments.output.is_none() {
             output::print(&done.text)?;
         }
@@ -108,8 +119,15 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     let statements = done.statements.iter().map(|s| {
         json!({ "line": s.line, "character": s.character, "statement": s.statement, "unit": s.unit, "arrays": s.arrays })
     });
-    let mut report =
-        json!({ "file": name.to_string(), "statements": statements.collect::<Vec<_>>() });
+    let notes = done
+        .notes
+        .iter()
+        .map(|n| json!({ "line": n.line, "character": n.character, "message": n.message }));
+    let mut report = json!({
+        "file": name.to_string(),
+        "statements": statements.collect::<Vec<_>>(),
+        "notes": notes.collect::<Vec<_>>(),
+    });
     match &arguments.output {
         Some(path) => report["output"] = json!(path.display().to_string()),
         None => report["text"] = json!(done.text),

@@ -5,6 +5,7 @@ mod bench;
 mod demo;
 mod errors;
 mod explain;
+mod hpf;
 mod layout;
 mod streams;
 mod xml;

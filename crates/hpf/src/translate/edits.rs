@@ -7,7 +7,7 @@ use crate::source::{Form, place};
 
 /// Most characters of a line that is written, in free and in fixed form.
 const WIDTH_FREE: usize = 100;
-const WIDTH_FIXED: usize = 64;
+const WIDTH_FIXED: usize = 72;
 
 impl Work<'_> {
     /// Blanks before the statement that begins at a byte.
@@ -64,15 +64,14 @@ impl Work<'_> {
         }
         let indent = self.indent(statement.span.start);
         let mut label = statement.label.clone();
+        let unit = self.scopes.of[index];
         if let Some(own) = label
             .clone()
-            .filter(|l| lines.len() > 1 && self.repeated.contains(l))
+            .filter(|l| lines.len() > 1 && self.repeated.contains(&(unit, l.clone())))
         {
             // The last statement of a loop: the label goes behind all of them.
-            let jumps = self
-                .statements
-                .iter()
-                .any(|s| s.text().contains(&format!("goto{own}")));
+            let mut all = self.statements.iter().zip(&self.scopes.of);
+            let jumps = all.any(|(s, of)| *of == unit && goes_to(&s.text(), &own));
             if jumps {
                 let text = format!(
                     "ends a loop, becomes several statements, and GOTO {own} leads to it; end the loop with {own} CONTINUE"
@@ -126,42 +125,146 @@ impl Work<'_> {
     }
 }
 
-/// A statement on as many lines as it takes.
-pub(super) fn wrapped(line: &str, indent: &str, form: Form) -> String {
-    let (width, joint) = match form {
-        Form::Free => (WIDTH_FREE, format!(" &\n{indent}    ")),
-        Form::Fixed => (WIDTH_FIXED, "\n     &".to_owned()),
-    };
-    let start = match form {
-        Form::Free => indent.len() + 4,
-        Form::Fixed => 6,
-    };
-    let mut text = String::new();
-    let (mut column, mut quote) = (indent.len(), None);
-    let mut letters = line.chars().peekable();
-    while let Some(c) = letters.next() {
-        text.push(c);
-        column += 1;
-        let was_quoted = quote.is_some();
-        match quote {
-            Some(q) if c == q => quote = None,
-            None if c == '\'' || c == '"' => quote = Some(c),
-            _ => {}
-        }
-        let is_last = letters.peek().is_none();
-        if let (Some(q), true) = (quote, was_quoted) {
-            // A long literal in parts.
-            if column + 6 >= width {
-                text += &format!("{q} //{joint}{q}");
-                column = start + 1;
-            }
-        } else if quote.is_none() && !is_last && c == ',' && column + 24 >= width {
-            if letters.peek() == Some(&' ') {
-                letters.next();
-            }
-            text += &joint;
-            column = start;
+/// Whether a statement goes to a label.
+fn goes_to(text: &str, label: &str) -> bool {
+    let mut rest = text;
+    while let Some(at) = rest.find("goto") {
+        rest = &rest[at + "goto".len()..];
+        let list = rest.strip_prefix('(').unwrap_or(rest);
+        let end = list
+            .find(|c: char| !c.is_ascii_digit() && c != ',')
+            .unwrap_or(list.len());
+        if list[..end].split(',').any(|one| one == label) {
+            return true;
         }
     }
-    text
+    false
+}
+
+/// A statement on as many lines as it takes.
+pub(super) fn wrapped(line: &str, indent: &str, form: Form) -> String {
+    let mut page = Page::new(indent, form);
+    let mut rest = line;
+    while !rest.is_empty() {
+        let len = match rest.chars().next() {
+            Some(quote @ ('\'' | '"')) => literal_len(rest, quote),
+            _ => {
+                let end = rest.find(['\'', '"', ',', '(', ' ']);
+                let is_quote = end.is_some_and(|at| rest[at..].starts_with(['\'', '"']));
+                end.map_or(rest.len(), |at| at + usize::from(!is_quote))
+            }
+        };
+        match rest.starts_with(['\'', '"']) {
+            true => page.literal(&rest[..len]),
+            false => page.word(&rest[..len]),
+        }
+        rest = &rest[len..];
+    }
+    page.text
+}
+
+/// Bytes of the literal that a text begins with; quotes within it are doubled.
+fn literal_len(text: &str, quote: char) -> usize {
+    let mut letters = text.char_indices().skip(1).peekable();
+    while let Some((at, c)) = letters.next() {
+        if c == quote && letters.next_if(|(_, next)| *next == quote).is_none() {
+            return at + 1;
+        }
+    }
+    text.len()
+}
+
+/// Lines that are being written.
+struct Page {
+    text: String,
+    /// Characters of the last line.
+    column: usize,
+    /// Most characters of a line, without the mark that it goes on.
+    width: usize,
+    /// Characters before what stands in a line that goes on.
+    start: usize,
+    /// Between two lines, and within a word.
+    joint: String,
+    split: String,
+}
+
+impl Page {
+    fn new(indent: &str, form: Form) -> Page {
+        let (width, start, joint, split) = match form {
+            Form::Free => (
+                WIDTH_FREE,
+                indent.len() + 4,
+                format!(" &\n{indent}    "),
+                format!("&\n{indent}   &"),
+            ),
+            Form::Fixed => (WIDTH_FIXED, 6, "\n     &".into(), "\n     &".into()),
+        };
+        Page {
+            text: String::new(),
+            column: indent.len(),
+            // However deep the statement stands, something has room.
+            width: width.max(start + 40 * usize::from(form == Form::Free)),
+            start,
+            joint,
+            split,
+        }
+    }
+
+    fn put(&mut self, text: &str) {
+        self.text += text;
+        self.column += text.chars().count();
+    }
+
+    fn next_line(&mut self) {
+        self.text.truncate(self.text.trim_end_matches(' ').len());
+        self.text += &self.joint;
+        self.column = self.start;
+    }
+
+    /// A text that stays together if a line has room for it.
+    fn word(&mut self, word: &str) {
+        let len = word.trim_end_matches(' ').chars().count();
+        if self.column + len > self.width && self.column > self.start {
+            self.next_line();
+        }
+        if self.column == self.start && word == " " {
+            return;
+        }
+        for c in word.chars() {
+            if self.column >= self.width && c != ' ' {
+                self.text += &self.split;
+                self.column = self.start;
+            }
+            self.put(c.encode_utf8(&mut [0; 4]));
+        }
+    }
+
+    /// A literal, in parts that are put together where a line has no room for it.
+    fn literal(&mut self, literal: &str) {
+        const JOINED: usize = "' //".len();
+        let quote = &literal[..1];
+        if self.column + literal.chars().count() <= self.width {
+            return self.put(literal);
+        }
+        if self.width.saturating_sub(self.column) < 20 && self.column > self.start {
+            self.next_line();
+            return self.literal(literal);
+        }
+        let room = self.width.saturating_sub(self.column + 1 + JOINED).max(2);
+        let mut letters: Vec<char> = literal.chars().skip(1).take(room).collect();
+        // A doubled quote is one character.
+        let quotes = letters.iter().rev().take_while(|c| quote.starts_with(**c));
+        if quotes.count() % 2 == 1 {
+            letters.pop();
+        }
+        let part: String = letters.into_iter().collect();
+        let rest = format!("{quote}{}", &literal[1 + part.len()..]);
+        self.put(&format!("{quote}{part}{quote} //"));
+        self.next_line();
+        if rest.len() > 2 {
+            self.literal(&rest);
+        } else {
+            self.put(&rest);
+        }
+    }
 }

@@ -51,7 +51,7 @@ pub(super) fn layout(
         ));
     };
     let bounds = bounds_of(all, name, Some(extents), align.place)?;
-    let located = locate(all, name, bounds, align, 0)?;
+    let located = locate(all, name, bounds, align, &mut Vec::new())?;
     let root = &all.distributions[&located.root];
     let template: Vec<u64> = located.bounds.iter().map(|b| b.extent).collect();
     let hpf = distributed(all, &located.root, root, &template, processes)?;
@@ -213,21 +213,25 @@ fn free_grid(
     Ok(grid)
 }
 
-/// Where an array of these bounds lies in what is distributed.
+/// Where an array of these bounds lies in what is distributed; the chain has the arrays that led to it.
 fn locate(
     all: &Directives,
     name: &str,
     bounds: Vec<Bounds>,
     align: &Align,
-    depth: usize,
+    chain: &mut Vec<String>,
 ) -> Outcome<TemplatePlace> {
-    if depth == MAX_CHAIN {
-        return Err(all.error(
-            align.place,
-            format!(
-                "more than {MAX_CHAIN} arrays are aligned with each other in a row, or in a ring"
-            ),
-        ));
+    chain.push(name.to_owned());
+    if chain.contains(&align.base) {
+        let text = format!(
+            "{} is aligned with {name} itself: arrays are aligned with each other in a ring",
+            align.base
+        );
+        return Err(all.error(align.place, text));
+    }
+    if chain.len() > MAX_CHAIN {
+        let text = format!("more than {MAX_CHAIN} arrays are aligned with each other in a row");
+        return Err(all.error(align.place, text));
     }
     let base = &align.base;
     let template = match all.templates.get(base) {
@@ -256,7 +260,7 @@ fn locate(
             format!("{base} is not distributed; write DISTRIBUTE {base}(...)"),
         ));
     };
-    let outer = locate(all, base, template, next, depth + 1)?;
+    let outer = locate(all, base, template, next, chain)?;
     let through = |axis: &TemplateAxis| {
         match *axis {
         TemplateAxis::Along { dimension, stride, offset } => match axes[dimension] {

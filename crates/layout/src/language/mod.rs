@@ -384,7 +384,7 @@ impl AppliedLayout {
         self.source.element(self.picked.unwrap_or(index))
     }
 
-    /// How many indices of every dimension element `index` has, where it is a choice of indices in each: distributions,
+    /// How many indices of every dimension element `index` has, where it is a choice of indices in each: distributions, alignments,
     /// chunks, slices and the whole array. Other elements have no shape.
     ///
     /// ```
@@ -397,6 +397,7 @@ impl AppliedLayout {
         let index = self.picked.unwrap_or(index);
         match &self.source {
             Source::Hpf(e) => e.extents(index).map(Some),
+            Source::Aligned(e) => e.extents(index),
             Source::Chunks(e) => e.extents(index).map(Some),
             Source::One { extents, .. } => Ok(Some(extents.clone())),
             _ => Ok(None),

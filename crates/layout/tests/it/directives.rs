@@ -415,7 +415,7 @@ fn what_is_wrong_with_directives_is_said_at_its_character() {
             "!HPF$ DISTRIBUTE A(BLOCK, &\n!HPF$& CYCLIC) ONTO P(2)",
             &[4, 4],
             2,
-            20,
+            21,
             "the dimensions of the processors number 1",
         ),
         (

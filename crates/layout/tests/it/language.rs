@@ -699,8 +699,20 @@ fn the_shape_of_an_element_has_its_entries() {
         "slice[[0,3], 2:2]",
         "whole",
     ];
-    for text in shaped {
-        let applied = text.parse::<Layout>().unwrap().on_array(&array).unwrap();
+    // Rows 2, 5, 8 and so on of a template; all columns at one index of it; nothing at all for most.
+    let aligned = [
+        "!HPF$ TEMPLATE T(20,9)\n!HPF$ DISTRIBUTE T(CYCLIC(3),BLOCK) ONTO P(2,2)\n!HPF$ ALIGN A(I,J) WITH T(3*I-1,J+2)",
+        "!HPF$ TEMPLATE T(8,3)\n!HPF$ DISTRIBUTE T(BLOCK,CYCLIC) ONTO P(3,2)\n!HPF$ ALIGN A(I,*) WITH T(I,2)",
+        "!HPF$ TEMPLATE T(4)\n!HPF$ DISTRIBUTE T(BLOCK) ONTO P(4)\n!HPF$ ALIGN A(*,*) WITH T(3)",
+        "!HPF$ TEMPLATE T(7,2)\n!HPF$ DISTRIBUTE T(CYCLIC,BLOCK) ONTO P(2,2)\n!HPF$ ALIGN A(*,J) WITH T(J,*)",
+    ];
+    let layouts = shaped.map(|text| (text, text.parse::<Layout>().unwrap()));
+    let directives = aligned.map(|text| {
+        let read = layout::Directives::parse(text).unwrap();
+        (text, read.layout("A", &[5, 7], None).unwrap())
+    });
+    for (text, layout) in layouts.into_iter().chain(directives) {
+        let applied = layout.on_array(&array).unwrap();
         for element in 0..applied.count() {
             let extents = applied.extents(element).unwrap().expect(text);
             let entries: u64 = extents.iter().product();
