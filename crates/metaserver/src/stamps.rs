@@ -125,6 +125,17 @@ impl Manager {
         Moment(self.stamps.as_ref().map(|stamps| stamps.page.last()))
     }
 
+    /// Whether nothing that an answer depends on has changed since it was begun; not if that is not known.
+    pub(crate) fn is_unchanged(&self, moment: Moment, trail: &Trail) -> bool {
+        let (Some(stamps), Some(number)) = (&self.stamps, moment.0) else {
+            return false;
+        };
+        trail.seen().is_some_and(|slots| {
+            let mut slots = slots.iter();
+            slots.all(|slot| is_before(stamps.page.stamp(*slot), number))
+        })
+    }
+
     /// Stamps of an answer that was begun at a moment; to be asked after all of it was read.
     pub(crate) fn stamped(
         &self,

@@ -229,6 +229,7 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         watch,
         settled,
         stamps,
+        looks_again: AtomicU64::new(0),
         idle_links: Default::default(),
         requests: Default::default(),
         is_ending: AtomicBool::new(false),
