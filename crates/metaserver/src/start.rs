@@ -25,6 +25,7 @@ use wire::url::Endpoint;
 use crate::backing::Backing;
 use crate::committer::{Committer, Refused};
 use crate::directory::Directory;
+use crate::elsewhere::Mark;
 use crate::manager::Manager;
 use crate::stamps::Stamps;
 use crate::timer::Timer;
@@ -186,7 +187,10 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
     // Where memory cannot be shared, clients ask each time.
     let stamps = match options.backing {
         Some(_) => None,
-        None => Stamps::new(starts).ok().map(Arc::new),
+        None => Mark::of(directory.elsewhere())
+            .and_then(|mark| Stamps::new(starts, mark))
+            .ok()
+            .map(Arc::new),
     };
     if let Some(stamps) = &stamps {
         catalogue.stamp_changes(Arc::clone(stamps) as _);
@@ -319,6 +323,9 @@ fn end(manager: &Manager) {
     manager.timer.stop();
     manager.keep_profiles();
     manager.committer.stop();
+    if let Some(stamps) = &manager.stamps {
+        stamps.end();
+    }
 }
 
 impl MetaServer {
