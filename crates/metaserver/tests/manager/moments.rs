@@ -19,6 +19,12 @@ use crate::fixture::*;
 
 type Change = fn(&mut Asker);
 
+/// Size and mode of a file; nothing if it is not there.
+type Seen = Option<(u64, u32)>;
+
+/// What happens, and what is seen then.
+type Case = (&'static str, Change, Seen);
+
 struct Owner {
     manager: Endpoint,
     /// What happens before the next answers.
@@ -113,8 +119,8 @@ impl Site {
         self.owner.service().questions.load(Ordering::SeqCst)
     }
 
-    /// Size and mode of `/d/f`, in the way asked for; nothing if it is not there.
-    fn see(&mut self, way: Way) -> Option<(u64, u32)> {
+    /// What is seen of `/d/f`, in the way asked for.
+    fn see(&mut self, way: Way) -> Seen {
         let of = |found: &Attributes| (found.size, found.mode);
         match way {
             Way::Stat => {
@@ -167,7 +173,7 @@ fn chmod(c: &mut Asker, mode: u32) {
 
 #[test]
 fn an_answer_has_name_attributes_and_size_of_one_moment() {
-    let changes: [(&str, Change, Option<(u64, u32)>); 5] = [
+    let changes: [Case; 5] = [
         ("another mode", |c| chmod(c, 0o600), Some((101, 0o600))),
         ("another name", |c| rename(c, "/d/f", "/d/h"), None),
         ("another directory", |c| rename(c, "/d", "/e"), None),
