@@ -12,7 +12,7 @@ use wire::message::file::{DiskList, ListDisks, ListSubfiles, SubfileEntry, Subfi
 use wire::message::mapping::BuddyIs;
 use wire::message::session::{Counter, GetSupervisor, Shutdown, Statistics};
 use wire::url::ServiceUrl;
-use wire::{ClientId, ServerId};
+use wire::{ClientId, ServerId, Status};
 
 use crate::access::direct::DirectStatistics;
 use crate::error::{Error, Result};
@@ -33,6 +33,18 @@ pub type FileLayout = LayoutAnswer;
 
 /// Names asked for at a time.
 const LISTING: u32 = 1000;
+
+/// How often attributes are asked for, with a size of which the owner has to be asked by the client, until they are of one moment.
+const MOST_LOOKS: usize = 4;
+
+/// Whether attributes can be asked for once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Looks {
+    /// They can.
+    Again,
+    /// What is found now is told.
+    Last,
+}
 
 /// A session with a service. Clones are the same session; it ends with the last clone and the last
 /// file. After a fork a child gets errors from it and sends nothing.
@@ -281,9 +293,25 @@ impl Client {
         if let Some(known) = session.stamped.found(&path) {
             return known.ok_or_else(|| not_found(&path));
         }
-        let asking = session.stamped.ask(&session);
+        for _ in 1..MOST_LOOKS {
+            if let Some(attributes) = self.look_at(&session, &path, Looks::Again)? {
+                return Ok(attributes);
+            }
+        }
+        let last = self.look_at(&session, &path, Looks::Last)?;
+        last.ok_or_else(|| not_found(&path))
+    }
+
+    /// Asks for attributes with the latest size; nothing if it has to be asked again, since what was found is not of one moment.
+    fn look_at(
+        &self,
+        session: &Arc<Session>,
+        path: &str,
+        looks: Looks,
+    ) -> Result<Option<Metadata>> {
+        let asking = session.stamped.ask(session);
         let StatAnswer { found, stamped } = session.manager(|| Stat {
-            path: path.clone(),
+            path: path.to_owned(),
             with_latest_size: true,
             wants_stamps: asking.wants_stamps(),
         })?;
@@ -291,24 +319,43 @@ impl Client {
             let known = found.as_ref().map(|found| found.attributes.clone());
             session
                 .stamped
-                .keep_found(&asking, path.clone(), known, stamped);
+                .keep_found(&asking, path.to_owned(), known, stamped);
         }
         let StatEntry {
             mut attributes,
             is_latest,
             ..
-        } = found.ok_or_else(|| not_found(&path))?;
-        if attributes.kind == Kind::File && !is_latest {
-            // Its owner is away or busy, and a client waits for it. A file that may not be opened still has attributes, with the
-            // size at its last sync.
-            if let Ok(file) = self.open_for_questions(&path)
-                && file.id() == attributes.file
-                && let Ok(size) = file.size()
-            {
-                attributes.size = size;
+        } = found.ok_or_else(|| not_found(path))?;
+        if attributes.kind == Kind::Directory || is_latest {
+            return Ok(Some(attributes));
+        }
+        // Its owner is away or busy, and a client waits for it. A file that may not be opened still has attributes, with the size
+        // at its last sync.
+        let size = match self.open_for_questions(path) {
+            Ok(file) if file.id() == attributes.file => file.size().ok(),
+            // It has another name by now, or none.
+            Ok(_) if looks == Looks::Again => return Ok(None),
+            Err(e) if e.status() == Status::NotFound && looks == Looks::Again => return Ok(None),
+            _ => None,
+        };
+        let Some(size) = size else {
+            return Ok(Some(attributes));
+        };
+        // The owner has said what is so later than the rest.
+        if looks == Looks::Again {
+            let later = session.manager(|| Stat {
+                path: path.to_owned(),
+                with_latest_size: false,
+                wants_stamps: false,
+            });
+            let of = |attributes: &Metadata| (attributes.file, attributes.changed);
+            let later = later.ok().and_then(|answer| answer.found);
+            if later.is_none_or(|later| of(&later.attributes) != of(&attributes)) {
+                return Ok(None);
             }
         }
-        Ok(attributes)
+        attributes.size = size;
+        Ok(Some(attributes))
     }
 
     /// Sets the permission bits.

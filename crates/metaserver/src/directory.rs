@@ -3,6 +3,7 @@
 //! ```text
 //! DIR/meta.lock    held by the process that serves the directory
 //! DIR/key          32 random bytes, mode 0600: seals sessions, servers and capabilities
+//! DIR/elsewhere    empty: clients of other hosts may believe what they were told
 //! DIR/catalogue    everything else
 //! ```
 //!
@@ -45,6 +46,11 @@ impl Directory {
     /// Where the catalogue is.
     pub(crate) fn catalogue(&self) -> PathBuf {
         self.path.join("catalogue")
+    }
+
+    /// Where the mark is that clients elsewhere may believe what they were told.
+    pub(crate) fn elsewhere(&self) -> PathBuf {
+        self.path.join("elsewhere")
     }
 
     /// The key of the cluster; a new directory gets one.

@@ -26,7 +26,7 @@
 //! | `relayout` | moving a file into another layout |
 //! | `servers` | asking I/O servers |
 //! | `sizes` | the latest sizes, for those who ask for attributes |
-//! | `stamps` | for how long answers about names are so, and telling clients elsewhere |
+//! | `stamps`, `elsewhere` | for how long answers about names are so, telling clients elsewhere, and what a start owes to those of the one before |
 //! | `trust` | whom clients on other hosts work for |
 //! | `hints`, `profiles`, `calibration` | what files were hinted, how they were used, what hosts have measured |
 //! | `auto_layout` | layouts that follow the use of a file by themselves |
@@ -43,6 +43,7 @@ mod cluster;
 mod committer;
 mod directory;
 mod domain;
+mod elsewhere;
 mod hints;
 mod manager;
 mod mapping;

@@ -103,6 +103,8 @@ pub(crate) struct Manager {
     pub(crate) settled: Arc<Mutex<SettledSizes>>,
     /// When what clients were told was changed; nothing if it may change without a commit.
     pub(crate) stamps: Option<Arc<Stamps>>,
+    /// Answers that were looked for once more, since what had been found was not of one moment.
+    pub(crate) looks_again: AtomicU64,
     /// Connections to servers, for the next question.
     pub(crate) idle_links: IdleLinks,
     pub(crate) requests: Requests,

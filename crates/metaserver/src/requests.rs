@@ -3,6 +3,8 @@
 //! Changes go to the committer, reads come from a snapshot. Answers are kept below what a
 //! frame carries: lists end early and say so.
 
+use std::sync::atomic::Ordering;
+
 use control::capability::Capability;
 use control::settled::Farewell;
 use layout::View;
@@ -27,6 +29,33 @@ const LISTED_TEXT_BYTES: usize = 4096;
 
 /// Views that are read at a time; each may be as large as a message.
 const VIEWS: usize = 16;
+
+/// How often an answer is looked for that is of one moment. Each look that fails has met a commit; who changes a file so often
+/// gets attributes and a size that were both so since the question began, if not together.
+const MOST_LOOKS: usize = 16;
+
+/// How an answer was found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// All of it was so at one moment.
+    OfOneMoment,
+    /// A size is of a later moment than attributes that have changed since.
+    Mixed,
+}
+
+impl Look {
+    fn with(is_still_so: bool) -> Look {
+        match is_still_so {
+            true => Look::OfOneMoment,
+            false => Look::Mixed,
+        }
+    }
+}
+
+/// Whether all but the bytes of what was told is as it was: each change of a name or an attribute is in the time of change.
+fn is_still(told: &Attributes, later: &Attributes) -> bool {
+    (told.file, told.changed) == (later.file, later.changed)
+}
 
 fn now_ms() -> u64 {
     now().0.max(0) as u64 / 1_000_000
@@ -144,6 +173,11 @@ impl Manager {
     }
 
     pub(crate) fn stat(&self, session: &mut Session, r: Stat) -> Result<StatAnswer, Refused> {
+        self.look_until_it_is_of_one_moment(|| self.look_at(session, &r))
+    }
+
+    /// What is at a path, and how it was found.
+    fn look_at(&self, session: &Session, r: &Stat) -> Result<(StatAnswer, Look), Refused> {
         let begun = self.stamps_moment();
         let moment = self.settled.lock().moment();
         let snapshot = self.read(session)?;
@@ -151,10 +185,11 @@ impl Manager {
         let found = snapshot.stat_on(&session.credentials, &r.path, &mut trail);
         let mut attributes = match found {
             Err(meta::MetaError::NotFound(_)) if r.wants_stamps => {
-                return Ok(StatAnswer {
+                let answer = StatAnswer {
                     found: None,
                     stamped: self.stamped(session, begun, trail),
-                });
+                };
+                return Ok((answer, Look::OfOneMoment));
             }
             found => found?,
         };
@@ -162,8 +197,15 @@ impl Manager {
             Kind::Directory => None,
             Kind::File => Some(snapshot.layout(attributes.file)?.owner()?),
         };
-        let is_latest = r.with_latest_size
-            && self.put_latest_sizes(&snapshot, moment, &mut [&mut attributes])? == [true];
+        let (mut is_latest, mut look) = (false, Look::OfOneMoment);
+        if r.with_latest_size {
+            let sizes = self.put_latest_sizes(&snapshot, moment, &mut [&mut attributes])?;
+            is_latest = sizes.are_latest();
+            if !sizes.asked.is_empty() && !self.is_unchanged(begun, &trail) {
+                let later = self.read(session)?.stat(&session.credentials, &r.path);
+                look = Look::with(later.is_ok_and(|later| is_still(&attributes, &later)));
+            }
+        }
         let is_known = !r.with_latest_size || self.is_settled(&attributes, moment);
         let stamped = match r.wants_stamps && is_known {
             true => self.stamped(session, begun, trail),
@@ -174,10 +216,27 @@ impl Manager {
             is_latest,
             owner,
         };
-        Ok(StatAnswer {
+        let answer = StatAnswer {
             found: Some(found),
             stamped,
-        })
+        };
+        Ok((answer, look))
+    }
+
+    /// Looks again while an answer mixes a size that an owner said with attributes that had changed by then.
+    fn look_until_it_is_of_one_moment<T>(
+        &self,
+        mut look: impl FnMut() -> Result<(T, Look), Refused>,
+    ) -> Result<T, Refused> {
+        for _ in 1..MOST_LOOKS {
+            match look()? {
+                (answer, Look::OfOneMoment) => return Ok(answer),
+                (_, Look::Mixed) => {
+                    self.looks_again.fetch_add(1, Ordering::Relaxed);
+                }
+            }
+        }
+        look().map(|(answer, _)| answer)
     }
 
     /// Whether what is told of a size stays so until a client opens the file for writing.
@@ -190,6 +249,11 @@ impl Manager {
     }
 
     pub(crate) fn list(&self, session: &mut Session, r: List) -> Result<Listing, Refused> {
+        self.look_until_it_is_of_one_moment(|| self.look_into(session, &r))
+    }
+
+    /// What is in a directory, and how it was found.
+    fn look_into(&self, session: &Session, r: &List) -> Result<(Listing, Look), Refused> {
         let begun = self.stamps_moment();
         let moment = self.settled.lock().moment();
         let snapshot = self.read(session)?;
@@ -220,12 +284,29 @@ impl Manager {
         let mut attributes: Vec<&mut Attributes> = attributes
             .filter_map(|entry| entry.attributes.as_mut())
             .collect();
-        self.put_latest_sizes(&snapshot, moment, &mut attributes)?;
+        let sizes = self.put_latest_sizes(&snapshot, moment, &mut attributes)?;
+        let mut look = Look::OfOneMoment;
+        if !sizes.asked.is_empty() && !self.is_unchanged(begun, &trail) {
+            let later = self.read(session)?;
+            let is_still_so = |index: &usize| {
+                let told = &*attributes[*index];
+                later
+                    .stat_file(told.file)
+                    .is_ok_and(|later| is_still(told, &later))
+            };
+            let directory = |snapshot: &durable::Snapshot| {
+                let found = snapshot.stat(who, &r.path);
+                found.ok().map(|found| found.file)
+            };
+            look = Look::with(
+                directory(&later) == directory(&snapshot) && sizes.asked.iter().all(is_still_so),
+            );
+        }
         let mut listed = listing.entries.iter().filter_map(|e| e.attributes.as_ref());
         if r.wants_stamps && listed.all(|attributes| self.is_settled(attributes, moment)) {
             listing.stamped = self.stamped(session, begun, trail);
         }
-        Ok(listing)
+        Ok((listing, look))
     }
 
     pub(crate) fn chmod(&self, session: &mut Session, r: Chmod) -> Result<(), Refused> {

@@ -19,16 +19,34 @@ use crate::manager::Manager;
 /// How long an owner is waited for. A client that has to know asks it by itself then.
 const LIMIT: Duration = Duration::from_secs(2);
 
+/// What became of a question for sizes.
+#[derive(Clone, Debug)]
+pub(crate) struct LatestSizes {
+    is_latest: Vec<bool>,
+    /// Of which an owner was asked, whether it answered or not.
+    pub(crate) asked: Vec<usize>,
+}
+
+impl LatestSizes {
+    /// Whether each of the attributes has the latest size.
+    pub(crate) fn are_latest(&self) -> bool {
+        self.is_latest.iter().all(|is_latest| *is_latest)
+    }
+}
+
 impl Manager {
-    /// Puts the latest sizes into attributes that were read from a snapshot, which was taken after this moment; whether each of
-    /// them has it.
+    /// Puts the latest sizes into attributes that were read from a snapshot, which was taken after this moment. Those that an owner
+    /// was asked for are of a later moment than the snapshot.
     pub(crate) fn put_latest_sizes(
         &self,
         snapshot: &Snapshot,
         moment: u64,
         list: &mut [&mut Attributes],
-    ) -> Result<Vec<bool>, Refused> {
-        let mut is_latest = vec![true; list.len()];
+    ) -> Result<LatestSizes, Refused> {
+        let mut sizes = LatestSizes {
+            is_latest: vec![true; list.len()],
+            asked: Vec::new(),
+        };
         let mut by_owner: BTreeMap<ServerId, Vec<usize>> = BTreeMap::new();
         for (index, attributes) in list.iter().enumerate() {
             let file = attributes.file;
@@ -37,12 +55,13 @@ impl Manager {
             {
                 continue;
             }
-            is_latest[index] = false;
+            sizes.is_latest[index] = false;
+            sizes.asked.push(index);
             let owner = ServerId(snapshot.layout(file)?.owner()?.server);
             by_owner.entry(owner).or_default().push(index);
         }
         if by_owner.is_empty() {
-            return Ok(is_latest);
+            return Ok(sizes);
         }
         let mut members = snapshot.members()?;
         members.retain(|m| self.members.has(m.server, m.incarnation));
@@ -64,9 +83,9 @@ impl Manager {
         let mut settled = self.settled.lock();
         for ((_, indices, question), answer) in questions.iter().zip(answers) {
             // One that cannot be asked says nothing of any.
-            let mut sizes = answer.unwrap_or_default();
-            sizes.resize(question.files.len(), None);
-            for (index, size) in indices.iter().zip(sizes) {
+            let mut said = answer.unwrap_or_default();
+            said.resize(question.files.len(), None);
+            for (index, size) in indices.iter().zip(said) {
                 let attributes = &mut *list[*index];
                 let (is_told, answer) = take_size(attributes, size);
                 let is_whole = attributes.truncate_to.is_none();
@@ -81,7 +100,7 @@ impl Manager {
                     unreported.push((file, epoch, size, attributes.modified));
                 }
                 settled.answered(attributes.file, answer);
-                is_latest[*index] = is_told;
+                sizes.is_latest[*index] = is_told;
             }
         }
         drop(settled);
@@ -94,7 +113,7 @@ impl Manager {
                 Ok(())
             });
         }
-        Ok(is_latest)
+        Ok(sizes)
     }
 }
 

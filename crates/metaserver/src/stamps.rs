@@ -7,7 +7,7 @@
 //!
 //! Clients on this host map the slots and compare; nobody is told anything, so nobody is waited for. Clients elsewhere are told of
 //! slots that they were given stamps of, and the commit waits until they have heard, or until they believe nothing any more by
-//! themselves. Where there is a directory behind the catalogue nothing has stamps: names change there without a commit here.
+//! themselves; a start that follows one that told them waits for that too (`elsewhere`). Where there is a directory behind the catalogue nothing has stamps: names change there without a commit here.
 //!
 //! Left to others: what the numbers mean (`control::stamps`), who is told what (`control::recalls`), the memory (`direct`), what
 //! depends on what (`meta`).
@@ -25,6 +25,7 @@ use wire::Status;
 use wire::message::stamps::{AttachStamps, AwaitRecalls, RecallsAre, Stamp, StampList, StampsAre};
 
 use crate::committer::Refused;
+use crate::elsewhere::Mark;
 use crate::manager::{Manager, Session};
 
 /// See the [module](self).
@@ -34,6 +35,10 @@ pub(crate) struct Stamps {
     start: u64,
     since: Instant,
     recalls: Mutex<Recalls>,
+    /// Clients elsewhere may believe what was told by this start or the one before.
+    mark: Mark,
+    /// Until when they may believe what the one before has told them.
+    before_until_ms: u64,
     /// Commits that went on because a client had not heard for so long that it believes nothing any more.
     pub(crate) not_heard: AtomicU64,
     /// There is something to tell, or a client has heard something.
@@ -59,10 +64,16 @@ impl Stamping for Stamps {
 }
 
 impl Stamps {
-    /// Those of a start of the catalogue.
-    pub(crate) fn new(start: u64) -> std::io::Result<Stamps> {
+    /// Those of a start of the catalogue, after the one before has ended.
+    pub(crate) fn new(start: u64, mark: Mark) -> std::io::Result<Stamps> {
         let page = StampPage::new(SLOTS, start)?;
+        let before_until_ms = match mark.is_there() {
+            true => VALID_MS,
+            false => 0,
+        };
         Ok(Stamps {
+            mark,
+            before_until_ms,
             page,
             start,
             since: Instant::now(),
@@ -79,6 +90,10 @@ impl Stamps {
     /// Waits until nobody elsewhere believes anything of these slots.
     fn wait_for_clients_elsewhere(&self, slots: &[u32], stamp: u64) {
         let mut recalls = self.recalls.lock();
+        while self.now_ms() < self.before_until_ms {
+            let until = self.since + Duration::from_millis(self.before_until_ms);
+            self.called.wait_until(&mut recalls, until);
+        }
         let awaited = recalls.change(slots, stamp, self.now_ms());
         if awaited.is_empty() {
             return;
@@ -95,13 +110,28 @@ impl Stamps {
         }
     }
 
+    /// The manager ends, its process may go on: nothing that it has told is believed by clients of this host.
+    pub(crate) fn end(&self) {
+        let number = self.page.last() + 1;
+        for slot in 0..SLOTS {
+            self.page.set(slot, changing(number));
+        }
+        let now_ms = self.now_ms();
+        let mut recalls = self.recalls.lock();
+        // Drops those who believe nothing any more.
+        recalls.change(&[], changing(number), now_ms);
+        if now_ms >= self.before_until_ms && recalls.holders() == 0 {
+            self.mark.remove();
+        }
+    }
+
     /// Stamps of an answer that was read after this commit could be seen; nothing if it may not be so any more.
     fn of(&self, moment: u64, trail: Trail, session: &Session) -> Option<StampList> {
         let slots = trail.slots()?;
         if !session.is_on_socket {
             let client = session.client().ok()?;
             let now_ms = self.now_ms();
-            if !self.recalls.lock().hold(client, &slots, now_ms) {
+            if !self.mark.put() || !self.recalls.lock().hold(client, &slots, now_ms) {
                 return None;
             }
         }
@@ -123,6 +153,17 @@ impl Manager {
     /// Now; to be asked before anything of an answer is read.
     pub(crate) fn stamps_moment(&self) -> Moment {
         Moment(self.stamps.as_ref().map(|stamps| stamps.page.last()))
+    }
+
+    /// Whether nothing that an answer depends on has changed since it was begun; not if that is not known.
+    pub(crate) fn is_unchanged(&self, moment: Moment, trail: &Trail) -> bool {
+        let (Some(stamps), Some(number)) = (&self.stamps, moment.0) else {
+            return false;
+        };
+        trail.seen().is_some_and(|slots| {
+            let mut slots = slots.iter();
+            slots.all(|slot| is_before(stamps.page.stamp(*slot), number))
+        })
     }
 
     /// Stamps of an answer that was begun at a moment; to be asked after all of it was read.

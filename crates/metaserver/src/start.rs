@@ -26,6 +26,7 @@ use wire::url::Endpoint;
 use crate::backing::Backing;
 use crate::committer::{Committer, Refused};
 use crate::directory::Directory;
+use crate::elsewhere::Mark;
 use crate::manager::Manager;
 use crate::stamps::Stamps;
 use crate::timer::Timer;
@@ -187,7 +188,10 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
     // Where memory cannot be shared, clients ask each time.
     let stamps = match options.backing {
         Some(_) => None,
-        None => Stamps::new(starts).ok().map(Arc::new),
+        None => Mark::of(directory.elsewhere())
+            .and_then(|mark| Stamps::new(starts, mark))
+            .ok()
+            .map(Arc::new),
     };
     if let Some(stamps) = &stamps {
         catalogue.stamp_changes(Arc::clone(stamps) as _);
@@ -230,6 +234,7 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         watch,
         settled,
         stamps,
+        looks_again: AtomicU64::new(0),
         idle_links: Default::default(),
         requests: Default::default(),
         is_ending: AtomicBool::new(false),
@@ -319,6 +324,9 @@ fn end(manager: &Manager) {
     manager.timer.stop();
     manager.keep_profiles();
     manager.committer.stop();
+    if let Some(stamps) = &manager.stamps {
+        stamps.end();
+    }
 }
 
 impl MetaServer {

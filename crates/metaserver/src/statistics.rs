@@ -54,6 +54,7 @@ impl Manager {
             ("directories", catalogue.directories),
             ("removals", catalogue.removals),
             ("changes_not_heard", not_heard),
+            ("looks_again", of(&self.looks_again)),
             ("hints_given", of(&counts.hints[0])),
             ("hints_used", of(&counts.hints[1])),
             ("hints_overridden", of(&counts.hints[2])),

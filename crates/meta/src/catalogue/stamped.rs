@@ -31,6 +31,11 @@ impl Trail {
         self.is_incomplete = true;
     }
 
+    /// All slots so far, or nothing if they are not all.
+    pub fn seen(&self) -> Option<&[u32]> {
+        (!self.is_incomplete).then_some(&self.slots[..])
+    }
+
     /// All slots, or nothing if they are not all.
     pub fn slots(self) -> Option<Vec<u32>> {
         (!self.is_incomplete).then_some(self.slots)

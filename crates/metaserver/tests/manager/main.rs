@@ -10,6 +10,7 @@ mod kill;
 mod life;
 mod limits;
 mod members;
+mod moments;
 mod names;
 mod relayout;
 mod relayout_twice;

@@ -1,6 +1,8 @@
 //! Clients elsewhere that were given stamps: they are told before a change can be seen, and waited
 //! for no longer than they believe.
 
+use std::time::{Duration, Instant};
+
 use wire::Status;
 use wire::message::catalogue::{Chmod, Mkdir, Stat};
 use wire::message::stamps::{AttachStamps, AwaitRecalls, RecallsAre, Stamp};
@@ -79,6 +81,40 @@ fn a_change_is_told_to_those_who_hold_it_and_goes_on_when_they_have_heard() {
         change.join().unwrap();
         assert!(!lies.join().unwrap().is_first);
     });
+}
+
+#[test]
+fn a_start_waits_until_nobody_elsewhere_believes_the_one_before() {
+    let scratch = Scratch::new("stamps");
+    let mark = scratch.path().join("meta/elsewhere");
+    // Nobody elsewhere was told anything.
+    let manager = scratch.start();
+    Asker::client(&scratch.socket()).ask(&directory("/d"));
+    drop(manager);
+    assert!(!mark.exists());
+    let manager = scratch.start();
+    let mut client = Asker::user(&manager, BOB);
+    listen(&mut client);
+    assert!(!mark.exists(), "it was told nothing yet");
+    assert!(client.ask(&ask("/d")).stamped.is_some());
+    assert!(mark.exists());
+    let told = Instant::now();
+    drop(manager);
+    assert!(mark.exists());
+    // It sleeps and does not notice. It believes `/d` for as long as it was told that it may.
+    let manager = scratch.start();
+    let mut c = Asker::client(&scratch.socket());
+    let before = c.ask(&stat("/d"));
+    c.ask(&Chmod {
+        path: "/d".into(),
+        mode: 0o700,
+    });
+    assert_ne!(c.ask(&stat("/d")), before);
+    let valid = Duration::from_millis(control::recalls::VALID_MS);
+    assert!(told.elapsed() > valid, "{:?}", told.elapsed());
+    // Nobody elsewhere believes anything now.
+    drop(manager);
+    assert!(!mark.exists());
 }
 
 #[test]
