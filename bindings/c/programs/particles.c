@@ -2,6 +2,7 @@
  * wrong goes to a log, where it finds it. The file is read by another number of processes.
  *
  *     mpiexec -n 3 particles URL writes && mpiexec -n 2 particles URL reads       (compiled with -DOVER_MPI)
+ *     particles URL writes 0 2 & particles URL writes 1 2                         (two processes that meet by name)
  *     particles URL                                                               (one process does both)
  */
 #include "check.h"
@@ -139,7 +140,10 @@ int main(int argc, char **argv) {
     OK(pario_mpi_team_begin(MPI_COMM_WORLD, &all));
     team = all.team;
 #else
-    OK(pario_team_alone(&team));
+    if (argc > 4)
+        OK(pario_team_join(client, argv[2], atoi(argv[3]), atoi(argv[4]), &team));
+    else
+        OK(pario_team_alone(&team));
 #endif
     OK(pario_team_rank(team, &rank, NULL));
     if (writes) write_particles(client, team);

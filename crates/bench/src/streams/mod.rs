@@ -46,6 +46,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "S,...", value_delimiter = ',', default_value = "1,2,3,4", value_parser = clap::value_parser!(u64).range(1..=16))]
     servers: Vec<u64>,
 
+    /// Where servers keep their bytes: memory, disk
+    #[arg(long, value_name = "S,...", value_delimiter = ',', default_value = "memory,disk", value_parser = store_of)]
+    stores: Vec<Store>,
+
     #[command(flatten)]
     turns: Turns,
 }
@@ -64,6 +68,13 @@ const PRINTED: [(&str, [[u32; 3]; 4]); 2] = [
         [[99, 81, 63], [81, 85, 59], [84, 70, 53], [94, 83, 63]],
     ),
 ];
+
+fn store_of(text: &str) -> Result<Store, String> {
+    [Store::Memory, Store::Disk]
+        .into_iter()
+        .find(|store| word(*store) == text)
+        .ok_or_else(|| "give memory or disk".into())
+}
 
 fn word(store: Store) -> &'static str {
     match store {
@@ -85,7 +96,7 @@ pub(crate) fn run(arguments: &Arguments, sheet: &mut Sheet) -> Result<(), Error>
         .unwrap_or(if sheet.is_quick() { 16_384 } else { 65_536 });
     sheet.fact("vps", vps);
     sheet.fact("members", arguments.members);
-    for store in [Store::Memory, Store::Disk] {
+    for &store in &arguments.stores {
         for &servers in &arguments.servers {
             if sheet.is_quick() && servers != arguments.servers[0] {
                 continue;
@@ -222,12 +233,11 @@ fn table(lab: &Lab, turns: u64, sheet: &mut Sheet) -> Result<(), Error> {
         }
         rows(lab, &case, &trials, &["b=64"], turns, sheet)?;
         let of_source = servers.checked_sub(1).and_then(|at| printed.get(at));
-        for (row, percent) in sheet.rows[before..]
-            .iter_mut()
-            .skip(1)
-            .zip(of_source.unwrap_or(&[0; 3]))
-        {
-            row.set("printed", f64::from(*percent) / 100.0);
+        for ((block, _), percent) in blocks[1..].iter().zip(of_source.into_iter().flatten()) {
+            let new = sheet.rows[before..].iter_mut();
+            for row in new.filter(|row| row.case.ends_with(&format!("/{block}"))) {
+                row.set("printed", f64::from(*percent) / 100.0);
+            }
         }
     }
     Ok(())
