@@ -1,4 +1,6 @@
 //! Streams of a team whose processes stand on two hosts, as the servers do: everything between them goes over TCP.
+//!
+//! Left to others: what the program shows (`programs/particles.c`), and how hosts are made (`testkit::hosts`).
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,6 @@
 //! What streams are to reach, and whether they do.
+//!
+//! Left to others: how a goal is judged and printed (`claims`).
 
 use crate::Row;
 use crate::claims::{Claim, print as print_claims};

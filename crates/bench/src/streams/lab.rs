@@ -1,4 +1,7 @@
 //! What the measurements of streams share: a service, a team of threads, memory with contents that can be checked, and trials.
+//!
+//! Invariants
+//! - A trial opens, moves all bytes and closes; what was read is compared in the turn that is not counted.
 
 use std::sync::Mutex;
 use std::time::Instant;

@@ -1,4 +1,6 @@
-//! Bytes, lines and formatted text of all VPs at once, and operations beside the program, each against what VPs were given.
+//! Bytes, lines and formatted text of all VPs at once, and operations beside the program.
+//!
+//! Each is compared with what the VPs were given; random programs have them among their statements, too.
 
 use std::io::{SeekFrom, Write};
 
