@@ -2,10 +2,10 @@
 # The work is in scripts/, so that CI, people and make run the same thing.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install uninstall demo test test-full test-crash test-mpi test-native test-python fuzz mutants sanitize bench bench-check lint fmt doc clean
+.PHONY: help setup build install uninstall demo test test-full test-crash test-mpi test-native test-python test-streams fuzz mutants sanitize bench bench-check lint fmt doc clean
 
 help: ## list these verbs
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-11s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 setup: ## install what is missing (Debian packages, private Python environment)
 	@scripts/setup
@@ -41,6 +41,9 @@ test-native: ## the C interface under sanitizers and valgrind, with the static l
 test-python: ## the Python package as a wheel, built and installed by pip
 	@scripts/setup
 	@scripts/test-python --wheel
+
+test-streams: ## data-parallel streams with all that takes long, in C and Fortran, over MPI and on two hosts
+	@scripts/test-streams
 
 fuzz: ## run every fuzz target for a while (PARIO_FUZZ_SECONDS each, 60 by default)
 	@scripts/fuzz

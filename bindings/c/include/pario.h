@@ -200,6 +200,8 @@ typedef struct pario_meeting pario_meeting;
 typedef struct pario_move pario_move;
 typedef struct pario_plan pario_plan;
 typedef struct pario_channel pario_channel;
+typedef struct pario_stream pario_stream;
+typedef struct pario_vp pario_vp;
 
 /* A hint of a program. */
 typedef struct pario_hint {
@@ -841,5 +843,6 @@ PARIO_API int pario_explain(pario_client *client, const char *path, const char *
 #endif
 
 #include "pario_teams.h"
+#include "pario_stream.h"
 
 #endif

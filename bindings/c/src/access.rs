@@ -186,7 +186,8 @@ extern "C" fn pario_append(
     })
 }
 
-fn target_of(offset: i64, whence: c_int) -> Outcome<SeekFrom> {
+/// A place that a seek names.
+pub(crate) fn target_of(offset: i64, whence: c_int) -> Outcome<SeekFrom> {
     match whence {
         PARIO_FROM_START => match u64::try_from(offset) {
             Ok(offset) => Ok(SeekFrom::Start(offset)),

@@ -21,6 +21,7 @@
 //! | `directives` | layouts of HPF, and memory that holds a whole array |
 //! | `teams`, `together`, `redistribute` | teams, what they do together, arrays between their memories |
 //! | `channels` | arrays that go from one program to another |
+//! | `streams`, `elemental` | a stream for every virtual processor, by all at once and by one alone |
 //! | `relayout`, `reports` | moving files, and what is told about them |
 //!
 //! Invariants
@@ -33,6 +34,7 @@ mod access;
 mod channels;
 mod connect;
 mod directives;
+mod elemental;
 mod entry;
 mod ffi;
 mod layouts;
@@ -44,6 +46,7 @@ mod relayout;
 mod reports;
 mod requests;
 mod settings;
+mod streams;
 #[allow(non_camel_case_types)] // the names of C
 mod structs;
 mod table;

@@ -17,11 +17,14 @@ use std::sync::Arc;
 use client::{Jobs, Status};
 use parking_lot::{Condvar, Mutex};
 
+use crate::connect::Connection;
 use crate::entry::{Failure, Outcome, answer};
 use crate::ffi::{Address, ConstAddress, Out};
 use crate::open::OpenFile;
 use crate::patterns::Pattern;
+use crate::streams::OpenStream;
 use crate::table::{Handle, workers};
+use crate::teams::Member;
 
 /// Operations that run, counted.
 #[derive(Debug, Default)]
@@ -81,7 +84,7 @@ impl Request {
     /// then ask for it.
     fn ends(&self, outcome: Outcome<u64>, counted: OperationMark) {
         // What may be the last of file and team goes after the lock.
-        let last = (Arc::clone(&counted.file), counted.team.clone());
+        let last = (counted.subject.clone(), counted.team.clone());
         let mut stage = self.stage.lock();
         *stage = Stage::Done(outcome);
         drop(counted);
@@ -107,24 +110,37 @@ impl Request {
     }
 }
 
-/// Counts an operation of a file, and of a team if it is one's, until it is dropped.
+/// What an operation is done with.
+#[derive(Clone, Debug)]
+pub(crate) enum Subject {
+    File(Arc<OpenFile>),
+    Stream(Arc<OpenStream>),
+}
+
+impl Subject {
+    fn running(&self) -> &OperationCount {
+        match self {
+            Subject::File(opened) => &opened.running,
+            Subject::Stream(opened) => &opened.running,
+        }
+    }
+}
+
+/// Counts an operation of a file or stream, and of a team if it is one's, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct OperationMark {
-    file: Arc<OpenFile>,
-    team: Option<Arc<crate::teams::Member>>,
+    subject: Subject,
+    team: Option<Arc<Member>>,
 }
 
 impl OperationMark {
-    pub(crate) fn new(
-        file: &Arc<OpenFile>,
-        team: Option<&Arc<crate::teams::Member>>,
-    ) -> OperationMark {
-        file.running.begin();
+    pub(crate) fn new(subject: Subject, team: Option<&Arc<Member>>) -> OperationMark {
+        subject.running().begin();
         if let Some(member) = team {
             member.running.begin();
         }
         OperationMark {
-            file: Arc::clone(file),
+            subject,
             team: team.cloned(),
         }
     }
@@ -132,20 +148,20 @@ impl OperationMark {
 
 impl Drop for OperationMark {
     fn drop(&mut self) {
-        self.file.running.end();
+        self.subject.running().end();
         if let Some(member) = &self.team {
             member.running.end();
         }
     }
 }
 
-/// What an operation does with its file.
-type Work = Box<dyn FnOnce(&OpenFile) -> Outcome<u64> + Send>;
+/// What an operation does.
+type Work = Box<dyn FnOnce() -> Outcome<u64> + Send>;
 
-/// Has something done beside the program.
+/// Has something done beside the program; the request goes with a client.
 pub(crate) fn begin(
     request: Out<Handle<Request>>,
-    file: Handle<OpenFile>,
+    owner: Handle<Connection>,
     counted: OperationMark,
     jobs: &Jobs<'static>,
     work: Work,
@@ -156,12 +172,12 @@ pub(crate) fn begin(
         changed: Condvar::new(),
         is_alone: counted.team.is_none(),
     });
-    let entered = Handle::enter(Arc::clone(&made), file.owner()?)?;
+    let entered = Handle::enter(Arc::clone(&made), owner)?;
     let job = Box::new(move || {
         if !made.begins() {
             return;
         }
-        let done = catch_unwind(AssertUnwindSafe(|| work(&counted.file)));
+        let done = catch_unwind(AssertUnwindSafe(work));
         let outcome = done.unwrap_or_else(|_| {
             let text = "the operation failed by a bug of the library";
             Err(Failure::new(Status::Internal, text))
@@ -185,8 +201,12 @@ fn alone(
     work: impl FnOnce(&OpenFile) -> Outcome<u64> + Send + 'static,
 ) -> Outcome {
     request.required("request")?.set(Handle::NULL);
-    let counted = file.with(|opened| Ok(OperationMark::new(opened, None)))?;
-    begin(request, file, counted, workers(), Box::new(work))
+    let (opened, counted) = file.with(|opened| {
+        let counted = OperationMark::new(Subject::File(Arc::clone(opened)), None);
+        Ok((Arc::clone(opened), counted))
+    })?;
+    let work = Box::new(move || work(&opened));
+    begin(request, file.owner()?, counted, workers(), work)
 }
 
 /// Begins to read at an offset.

@@ -5,6 +5,7 @@
 
 use std::ffi::{c_char, c_int};
 
+use crate::elemental::VpToken;
 use crate::ffi::{List, Options, Text};
 
 /// A hint of a program.
@@ -147,6 +148,44 @@ pub(crate) struct pario_channel_options {
     pub(crate) reserved: c_int,
 }
 
+/// How a stream file is opened.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct pario_stream_options {
+    pub(crate) size: usize,
+    pub(crate) shape: Text,
+    pub(crate) distribution: Text,
+    pub(crate) layout: Text,
+    pub(crate) nb_block: u64,
+    pub(crate) cb_block: u64,
+    pub(crate) ib_block: u64,
+    pub(crate) superblock: u64,
+    pub(crate) pointers: u64,
+    pub(crate) read_buffers: u64,
+    pub(crate) memory_bytes: u64,
+    pub(crate) at_least: c_int,
+    pub(crate) pad: c_int,
+}
+
+/// What is known about an open stream file at a member, and what it has counted.
+#[repr(C)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct pario_stream_info {
+    pub(crate) size: usize,
+    pub(crate) vps: u64,
+    pub(crate) mine: u64,
+    pub(crate) nb: u64,
+    pub(crate) cb: u64,
+    pub(crate) ib: u64,
+    pub(crate) elemental: u64,
+    pub(crate) reductions: u64,
+    pub(crate) transfers: u64,
+    pub(crate) superblock_writes: u64,
+    pub(crate) small_writes: u64,
+    pub(crate) reads: u64,
+    pub(crate) commits: u64,
+}
+
 macro_rules! defaults {
     ($($name:ident { $($member:ident: $zero:expr),* $(,)? })*) => {$(
         // SAFETY: laid out as C has it, the size first; numbers and raw pointers are good whatever their bytes are.
@@ -178,6 +217,14 @@ defaults! {
     }
     pario_message { tag: 0, bytes: 0, from: 0, has_come: 0 }
     pario_channel_options { timeout_ms: 0, buffering: 0, reserved: 0 }
+    pario_stream_options {
+        shape: Text::NONE, distribution: Text::NONE, layout: Text::NONE, nb_block: 0, cb_block: 0, ib_block: 0,
+        superblock: 0, pointers: 0, read_buffers: 0, memory_bytes: 0, at_least: 0, pad: 0,
+    }
+    pario_stream_info {
+        vps: 0, mine: 0, nb: 0, cb: 0, ib: 0, elemental: 0, reductions: 0, transfers: 0, superblock_writes: 0,
+        small_writes: 0, reads: 0, commits: 0,
+    }
 }
 
 /// A function of the program that hears how far a move has come; another answer than 0 ends the wait.
@@ -192,6 +239,26 @@ pub(crate) type GatherCallback = Option<
         bytes: *const u64,
         all: *mut std::ffi::c_void,
     ) -> c_int,
+>;
+
+/// A function of the program that is called once for each active VP; another answer than 0 ends it.
+pub(crate) type ElementalCallback =
+    Option<extern "C" fn(vp: VpToken, user: *mut std::ffi::c_void) -> c_int>;
+
+/// A function of the program that prints what a VP writes; another answer than 0 ends it.
+pub(crate) type PrintCallback = Option<
+    extern "C" fn(vp: u64, local: usize, to: *mut libc::FILE, user: *mut std::ffi::c_void) -> c_int,
+>;
+
+/// A function of the program that takes bytes of a VP, and says how many it took.
+pub(crate) type ScanCallback = Option<
+    extern "C" fn(
+        vp: u64,
+        local: usize,
+        text: *const c_char,
+        bytes: usize,
+        user: *mut std::ffi::c_void,
+    ) -> usize,
 >;
 
 /// A text that the program gives back.
@@ -259,4 +326,7 @@ numbers! {
     PARIO_KEEP_TIME = 0;
     PARIO_TIME_NOW = 1;
     PARIO_TIME_TO = 2;
+    PARIO_NB = 0;
+    PARIO_CB = 1;
+    PARIO_IB = 2;
 }

@@ -34,6 +34,7 @@ use crate::patterns::Pattern;
 use crate::redistribute::Plan;
 use crate::relayout::Move;
 use crate::requests::Request;
+use crate::streams::OpenStream;
 use crate::teams::{Meeting, Member};
 use crate::views::ViewValue;
 
@@ -95,6 +96,7 @@ things! {
     Move "move",
     Plan "redistribution",
     Channel "channel",
+    OpenStream "stream",
 }
 
 /// A handle of a program.

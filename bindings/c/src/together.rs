@@ -13,7 +13,7 @@ use crate::entry::{Failure, Outcome, answer};
 use crate::ffi::{Address, ConstAddress, Out};
 use crate::open::OpenFile;
 use crate::patterns::Pattern;
-use crate::requests::{OperationMark, Request, begin};
+use crate::requests::{OperationMark, Request, Subject, begin};
 use crate::table::Handle;
 use crate::teams::Member;
 
@@ -79,10 +79,13 @@ fn beside(
 ) -> Outcome {
     request.required("request")?.set(Handle::NULL);
     let member = team.get()?;
-    let counted = file.with(|opened| Ok(OperationMark::new(opened, Some(&member))))?;
+    let (opened, counted) = file.with(|opened| {
+        let counted = OperationMark::new(Subject::File(Arc::clone(opened)), Some(&member));
+        Ok((Arc::clone(opened), counted))
+    })?;
     let mine = Arc::clone(&member);
-    let work = Box::new(move |opened: &OpenFile| work(opened, &mine));
-    begin(request, file, counted, &member.queue, work)
+    let work = Box::new(move || work(&opened, &mine));
+    begin(request, file.owner()?, counted, &member.queue, work)
 }
 
 /// Reads together.

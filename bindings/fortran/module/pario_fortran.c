@@ -472,3 +472,75 @@ int pario_f_view_of_groups(
     free(ones);
     return code;
 }
+
+/* --- Data-parallel streams --- */
+
+/* Opens a stream file; how many VPs this member has. */
+int pario_f_stream_open(
+    pario_client *client, pario_team *team, const char *path, const char *access, const char *shape_text,
+    const char *distribution, size_t *count, pario_stream **stream) {
+    pario_stream_options how;
+    pario_stream_info info;
+    PARIO_INIT(how);
+    how.shape = given(shape_text);
+    how.distribution = given(distribution);
+    *count = 0;
+    int code = pario_stream_open(client, team, path, access, &how, stream);
+    if (code != PARIO_OK) return code;
+    PARIO_INIT(info);
+    code = pario_stream_about(*stream, &info);
+    *count = (size_t)info.mine;
+    return code;
+}
+
+/* Bytes of an entry of the last dimension, which lie together, and how far such entries are from each other. Whether so many are there. */
+static int vps_of(CFI_cdesc_t *array, size_t count, size_t *stride, size_t *bytes) {
+    size_t together = array->elem_len;
+    CFI_rank_t last = array->rank, at;
+    *stride = *bytes = 0;
+    if (last-- < 1) return 0;
+    for (at = 0; at < last; at++) {
+        if (array->dim[at].extent > 1 && array->dim[at].sm != (CFI_index_t)together) return 0;
+        together *= (size_t)array->dim[at].extent;
+    }
+    *bytes = together;
+    *stride = count > 1 ? (size_t)array->dim[last].sm : together;
+    return array->dim[last].extent == (CFI_index_t)count && (CFI_index_t)*stride >= (CFI_index_t)together;
+}
+
+/* Writes an array whose last dimension counts VPs. What does not fit is refused by the library, which tells it to the others. */
+int pario_f_stream_write(pario_stream *stream, const uint8_t *active, CFI_cdesc_t *array, size_t count) {
+    size_t stride, bytes;
+    int fits = vps_of(array, count, &stride, &bytes);
+    return fits ? pario_stream_write(stream, active, array->base_addr, stride, bytes)
+                : pario_stream_write(stream, active, NULL, 1, SIZE_MAX);
+}
+
+/* Reads an array whose last dimension counts VPs. */
+int pario_f_stream_read(pario_stream *stream, const uint8_t *active, CFI_cdesc_t *array, size_t count, uint64_t *counts) {
+    size_t stride, bytes;
+    int fits = vps_of(array, count, &stride, &bytes);
+    return fits ? pario_stream_read(stream, active, array->base_addr, stride, bytes, counts)
+                : pario_stream_read(stream, active, NULL, 1, SIZE_MAX, counts);
+}
+
+/* Bytes of an array that lies together, or so many that they are refused. */
+static size_t bytes_together(CFI_cdesc_t *array) {
+    size_t bytes = array->elem_len;
+    CFI_rank_t at;
+    for (at = 0; at < array->rank; at++) {
+        if (array->dim[at].extent > 1 && array->dim[at].sm != (CFI_index_t)bytes) return SIZE_MAX;
+        bytes *= (size_t)array->dim[at].extent;
+    }
+    return bytes;
+}
+
+/* Writes an array of one VP. */
+int pario_f_vp_write(pario_vp *vp, CFI_cdesc_t *array) {
+    return pario_vp_write(vp, array->base_addr, bytes_together(array));
+}
+
+/* Reads an array of one VP. */
+int pario_f_vp_read(pario_vp *vp, CFI_cdesc_t *array, uint64_t *moved) {
+    return pario_vp_read(vp, array->base_addr, bytes_together(array), moved);
+}

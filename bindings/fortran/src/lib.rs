@@ -8,6 +8,7 @@
 //! | `module/pario_hpf.f90` | the module `pario_hpf`: the calls of the HPF compiler, and what `pario hpf` writes |
 //! | `module/pario_out_of_core.f90` | the module `pario_out_of_core`: arrays larger than memory, slab by slab |
 //! | `module/pario_irregular.f90` | the module `pario_irregular`: entries by lists of indices, with plans that are used again |
+//! | `module/pario_streams.f90` | the module `pario_streams`: a stream for every virtual processor |
 //! | `module/pario_fortran.c` | arrays with their descriptors as memory of the C interface |
 //!
 //! Invariants

@@ -10,7 +10,7 @@
 //! | `site`, `workers`, `worker`, `ranks`, `parallel`, `content` | services, client processes, and the bytes they check |
 //! | `kernels`, `cases`, `redistribute`, `redistribution`, `move_bytes`, `plan`, `matching`, `prediction` | benchmarks in memory |
 //! | `between_processes` | redistribution in the memory of MPI processes |
-//! | `socket`, `contiguous`, `strided`, `matrix`, `small`, `many_files`, `fresh`, `mpiio`, `vipios`, `relayout` | benchmarks of services |
+//! | `socket`, `contiguous`, `strided`, `streams`, `matrix`, `small`, `many_files`, `fresh`, `mpiio`, `vipios`, `relayout` | benchmarks of services |
 //! | `mpi` | MPI libraries and programs for them |
 //! | `advise`, `profile`, `ddio`, `prefetch` | benchmarks of what a service decides |
 //!
@@ -54,6 +54,7 @@ mod sheet;
 mod site;
 mod small;
 mod socket;
+mod streams;
 mod strided;
 mod vipios;
 mod worker;
@@ -118,6 +119,8 @@ enum Bench {
     Ddio(ddio::Arguments),
     /// Collective reads that are prefetched while the program computes
     Prefetch(prefetch::Arguments),
+    /// Data-parallel streams in their modes, against ways of writing without them
+    Streams(streams::Arguments),
     /// Be a client process of a benchmark
     #[command(hide = true)]
     Worker(worker::Arguments),
@@ -150,6 +153,7 @@ fn run(arguments: Arguments) -> Result<(), Error> {
         Bench::Fresh(arguments) => fresh::run(&arguments, sheet),
         Bench::Ddio(arguments) => ddio::run(&arguments, sheet),
         Bench::Prefetch(arguments) => prefetch::run(&arguments, sheet),
+        Bench::Streams(arguments) => streams::run(&arguments, sheet),
         Bench::Worker(arguments) => worker::run(&arguments),
     }?;
     sheet.finish()

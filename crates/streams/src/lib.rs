@@ -46,6 +46,7 @@
 //! | `transfer` | collective reading and writing, and the mode of each part |
 //! | `regular` | the NB and CB segments |
 //! | `independent`, `pages`, `fetch` | the IB segment, superblocks in memory, reading for many VPs at once |
+//! | `text`, `queue` | bytes, lines and formatted text; operations beside the program |
 //! | `seek`, `elemental`, `scalar` | positions, single VPs, files of the front end |
 //! | `inspect` | looking at stream files, plain arrays of them and them of plain arrays |
 //! | `agreement`, `commit`, `root` | exchanges among members, becoming durable, what is recorded |
@@ -68,12 +69,14 @@ mod independent;
 mod inspect;
 mod options;
 mod pages;
+mod queue;
 mod regular;
 mod root;
 mod scalar;
 mod seek;
 mod shape;
 mod stream;
+mod text;
 mod transfer;
 mod variable;
 
@@ -84,6 +87,7 @@ pub use inspect::{
     Part, Report, convert, describe, keep_root_text, open_alone, read_stream, root_text,
 };
 pub use options::{Access, Mode, StreamOptions};
+pub use queue::{StreamQueue, StreamRequest};
 pub use root::RECORD;
 pub use scalar::ScalarFile;
 pub use shape::Shape;

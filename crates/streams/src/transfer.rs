@@ -45,7 +45,7 @@ impl Counts {
 
 /// How many bytes VPs read or write.
 #[derive(Clone, Copy)]
-enum Sizes<'a> {
+pub(crate) enum Sizes<'a> {
     Scalar(usize),
     Each(&'a [usize]),
 }
@@ -146,7 +146,7 @@ impl Stream {
     }
 
     /// Finds whether all VPs go together, and with how many bytes each; exchanges something only where that is in doubt.
-    fn decide(
+    pub(crate) fn decide(
         &mut self,
         context: &Context,
         sizes: Sizes<'_>,
@@ -205,7 +205,7 @@ impl Stream {
     }
 
     /// Writes as many bytes of every VP, from the position that all have.
-    fn write_together(&mut self, memory: (&[u8], Strides), bytes: usize) -> Result<()> {
+    pub(crate) fn write_together(&mut self, memory: (&[u8], Strides), bytes: usize) -> Result<()> {
         let At::Uniform { mut position, .. } = self.at else {
             unreachable!("positions are uniform");
         };

@@ -110,7 +110,9 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("border", &["client", "embedded", "layout"]),
     (
         "c",
-        &["border", "client", "embedded", "falls", "layout", "logging"],
+        &[
+            "border", "client", "embedded", "falls", "layout", "logging", "streams",
+        ],
     ),
     (
         "vipios",
@@ -142,6 +144,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
             "layout",
             "logging",
             "plan",
+            "streams",
             "testkit",
         ],
     ),

@@ -18,7 +18,9 @@ fn text(path: &str) -> String {
 
 /// All that `pario.h` brings.
 fn headers() -> String {
-    text("include/pario.h") + &text("include/pario_teams.h")
+    let parts = ["pario.h", "pario_teams.h", "pario_stream.h"];
+    let texts = parts.map(|name| text(&format!("include/{name}")));
+    texts.concat()
 }
 
 fn sources() -> String {
@@ -65,6 +67,7 @@ fn c_type(rust: &str) -> String {
             "Move" => "move",
             "Plan" => "plan",
             "Channel" => "channel",
+            "OpenStream" => "stream",
             other => panic!("no handle of C stands for {other}"),
         };
         return format!("pario_{name}*");
@@ -92,6 +95,11 @@ fn c_type(rust: &str) -> String {
         "ConstAddress" => "const void*",
         "ProgressCallback" => "pario_progress_function",
         "GatherCallback" => "pario_gather_function",
+        "ElementalCallback" => "pario_elemental_function",
+        "PrintCallback" => "pario_print_function",
+        "ScanCallback" => "pario_scan_function",
+        "VpToken" => "pario_vp*",
+        "FILE" => "FILE",
         "c_int" => "int",
         "c_char" => "char",
         "c_void" => "void",
@@ -99,6 +107,7 @@ fn c_type(rust: &str) -> String {
         "u64" => "uint64_t",
         "i64" => "int64_t",
         "u32" => "uint32_t",
+        "u8" => "uint8_t",
         "f64" => "double",
         other if other.starts_with("pario_") => other,
         other => panic!("no type of C stands for {other}"),

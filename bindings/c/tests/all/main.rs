@@ -5,9 +5,11 @@
 //! | `header` | header, list of symbols and Rust signatures say the same |
 //! | `build` | the shared library, and programs compiled against it |
 //! | `programs` | programs against a service of processes, and against a directory |
+//! | `hosts` | a team of processes on two hosts |
 //! | `installed` | what is installed, and projects that are built against it |
 
 mod build;
 mod header;
+mod hosts;
 mod installed;
 mod programs;

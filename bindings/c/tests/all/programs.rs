@@ -78,6 +78,54 @@ fn two_coupled_programs_exchange_an_array_without_a_file() {
     everywhere("gcc", "c99", "coupled.c", &[]);
 }
 
+#[test]
+fn every_virtual_processor_has_a_stream_in_c() {
+    everywhere("gcc", "c11", "streams.c", &[]);
+}
+
+#[test]
+fn streams_have_overloads_in_cpp() {
+    everywhere("g++", "c++17", "streams.cpp", &[]);
+}
+
+#[test]
+fn particles_and_their_log_are_written_and_read_by_one_process() {
+    everywhere("gcc", "c99", "particles.c", &[]);
+}
+
+/// Teams of processes of both MPI libraries: each writes, and the other reads with another number of processes.
+#[test]
+fn particles_are_read_by_other_numbers_of_processes_of_other_mpi_libraries() {
+    let known = ["mpich", "openmpi"];
+    let is_there =
+        |mpi: &&str| is_there(&format!("mpicc.{mpi}")) && is_there(&format!("mpiexec.{mpi}"));
+    if let Some(mpi) = known.iter().find(|mpi| !is_there(mpi)) {
+        return testkit::skipped(&format!("{mpi} is not installed"));
+    }
+    let programs = known.map(|mpi| compile(&format!("mpicc.{mpi}"), "c11", "particles_mpi.c"));
+    let service = ServiceOptions::new(2).start();
+    let url = service.url().to_string();
+    for (writer, sizes) in [(0, ["3", "2"]), (1, ["2", "4"])] {
+        for (mpi, size, side) in [
+            (writer, sizes[0], "writes"),
+            (1 - writer, sizes[1], "reads"),
+        ] {
+            let output = over_mpi(known[mpi], size, &programs[mpi], &url, side)
+                .wait_with_output()
+                .unwrap();
+            let printed = String::from_utf8_lossy(&output.stdout);
+            assert!(
+                output.status.success() && printed.contains("all is well"),
+                "{} {side}: {printed}",
+                known[mpi]
+            );
+        }
+    }
+    for program in programs {
+        fs::remove_file(program).unwrap();
+    }
+}
+
 /// A program of MPI on its way: so many processes, by an `mpiexec` of their own.
 fn over_mpi(mpi: &str, processes: &str, program: &Path, url: &str, side: &str) -> Child {
     let mut command = Command::new("timeout");

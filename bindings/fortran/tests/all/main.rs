@@ -108,6 +108,38 @@ fn matrices_are_multiplied_slab_by_slab_and_checked_by_a_list_of_indices() {
     assert_eq!(printed, "all is well\n");
 }
 
+/// The particle code of `bindings/c/programs/particles.c` in Fortran: three processes write, two others read.
+#[test]
+fn particles_and_their_log_are_written_by_three_processes_and_read_by_two() {
+    if let Err(why) = compiler() {
+        return testkit::skipped(&why);
+    }
+    let dir = TempDir::new();
+    let source = source("particles.f90");
+    let program = compile(&[&source], dir.path(), "particles", &["-std=f2018"]);
+    let service = ServiceOptions::new(2).start();
+    let url = service.url().to_string();
+    for (side, size) in [("writes", "3"), ("reads", "2")] {
+        let start = |rank: usize| {
+            Command::new("timeout")
+                .arg(LIMIT)
+                .arg(&program)
+                .args([&url, side, &rank.to_string(), size])
+                .stdout(Stdio::piped())
+                .spawn()
+                .expect("a process")
+        };
+        let all: Vec<Child> = (0..size.parse().expect("a number")).map(start).collect();
+        let mut printed = String::new();
+        for (rank, child) in all.into_iter().enumerate() {
+            let output = child.wait_with_output().expect("a process");
+            assert!(output.status.success(), "{side}, rank {rank}");
+            printed += &String::from_utf8_lossy(&output.stdout);
+        }
+        assert_eq!(printed, "all is well\n", "{side}");
+    }
+}
+
 /// The benchmark of sections is compiled, and does its work on one round of small ones.
 #[test]
 fn what_sections_are_compared_with_in_c_does_the_same() {

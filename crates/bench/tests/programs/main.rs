@@ -5,6 +5,7 @@
 
 mod files;
 mod memory;
+mod streams;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -37,6 +38,7 @@ fn every_benchmark_has_help() {
         &["bench"][..],
         &["bench", "kernels"],
         &["bench", "plan"],
+        &["bench", "streams"],
         &["bench", "move"],
         &["bench", "match"],
         &["bench", "fresh"],

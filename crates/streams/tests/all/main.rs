@@ -11,3 +11,4 @@ mod modes;
 mod place;
 mod random_programs;
 mod segments;
+mod text;

@@ -5,7 +5,8 @@ use std::io::{Read, Seek, SeekFrom, Write};
 
 use random::Random;
 use streams::{
-    Access, Context, Counts, Emulation, Mode, Shape, Stream, StreamOptions, Variable, VariableMut,
+    Access, Context, Counts, Emulation, Mode, Shape, Stream, StreamOptions, StreamQueue, Variable,
+    VariableMut,
 };
 
 use crate::model::{Appends, Model};
@@ -41,6 +42,16 @@ enum Statement {
         seed: u64,
     },
     Elemental {
+        mask: Mask,
+        seed: u64,
+    },
+    /// Texts, of one length for all where the seed is even.
+    Print {
+        mask: Mask,
+        seed: u64,
+    },
+    /// Takes a part of what it is given.
+    Scan {
         mask: Mask,
         seed: u64,
     },
@@ -117,7 +128,7 @@ fn statement(random: &mut Random, usual: usize) -> Statement {
         _ => 0,
     };
     let (seed, mask) = (random.draw(), mask(random));
-    match random.below(16) {
+    match random.below(18) {
         0..6 => Statement::Write {
             mask: if random.below(2) == 0 {
                 mask
@@ -140,6 +151,8 @@ fn statement(random: &mut Random, usual: usize) -> Statement {
         },
         13 => Statement::SeekEach { mask, seed },
         14 => Statement::Elemental { mask, seed },
+        15 => Statement::Print { mask, seed },
+        16 => Statement::Scan { mask, seed },
         _ => Statement::Flush,
     }
 }
@@ -189,6 +202,21 @@ fn program(random: &mut Random) -> Program {
     }
 }
 
+/// Bytes of a VP's text, and bytes that it takes.
+fn printed(seed: u64, vp: u64) -> usize {
+    match seed.is_multiple_of(2) {
+        true => 11,
+        false => number(seed, vp, 40) as usize,
+    }
+}
+
+fn taken(seed: u64, vp: u64) -> usize {
+    match seed.is_multiple_of(2) {
+        true => 5,
+        false => number(seed, vp, 40) as usize,
+    }
+}
+
 fn can_read(access: Access) -> bool {
     !matches!(access, Access::Write | Access::Append)
 }
@@ -211,6 +239,14 @@ fn model_step(model: &mut Model, step: usize, access: Access, s: &Statement) -> 
             }
             Statement::ReadEach { mask, seed } if can_read(access) && has(mask) => {
                 *got = model.read(vp, number(*seed, v, 90) as usize);
+            }
+            Statement::Print { mask, seed } if access != Access::Read && has(mask) => {
+                model.write(vp, &text(step, v, printed(*seed, v)));
+            }
+            Statement::Scan { mask, seed } if can_read(access) && has(mask) => {
+                *got = model.read(vp, 30);
+                let left = got.len() - taken(*seed, v).min(got.len());
+                model.positions[vp] -= left as u64;
             }
             Statement::Seek { mask, to } if has(mask) => {
                 model.positions[vp] = match to {
@@ -348,6 +384,22 @@ fn stream_step(
             };
             stream.elemental(&context, function).unwrap();
         }
+        Statement::Print { mask, seed } if access != Access::Read => {
+            let function = |local: usize, to: &mut Vec<u8>| {
+                let vp = vp_of(local);
+                to.write_all(&text(step, vp, printed(*seed, vp)))
+            };
+            stream.print(&mask.context(&emulation), function).unwrap();
+        }
+        Statement::Scan { mask, seed } if can_read(access) => {
+            let function = |local: usize, bytes: &[u8]| {
+                check(local, bytes.len() as u64, bytes);
+                taken(*seed, vp_of(local))
+            };
+            stream
+                .scan(&mask.context(&emulation), 30, function)
+                .unwrap();
+        }
         Statement::Flush => drop(stream.flush().unwrap()),
         _ => {}
     }
@@ -430,8 +482,25 @@ fn run_program(program: &Program, least: Mode, sizes: u64) {
             let options = options(access, least, sizes);
             let mut stream =
                 Stream::open(place.client(), team, "/s", &emulation, &options).unwrap();
-            for (n, statement) in opening.statements.iter().enumerate() {
-                stream_step(&mut stream, begin + n, access, statement, &expected[n]);
+            // Every other program goes on beside its members: all is asked for before the first is done.
+            if sizes % 2 == 1 {
+                let queue = StreamQueue::new(stream);
+                let ask = |(n, statement): (usize, &Statement)| {
+                    let (statement, expected) = (statement.clone(), expected[n].clone());
+                    queue.perform(move |stream| {
+                        stream_step(stream, begin + n, access, &statement, &expected);
+                        Ok(())
+                    })
+                };
+                let requests: Vec<_> = opening.statements.iter().enumerate().map(ask).collect();
+                requests
+                    .into_iter()
+                    .for_each(|request| request.wait().unwrap());
+                stream = queue.finish().unwrap();
+            } else {
+                for (n, statement) in opening.statements.iter().enumerate() {
+                    stream_step(&mut stream, begin + n, access, statement, &expected[n]);
+                }
             }
             stream.close().unwrap();
         });
