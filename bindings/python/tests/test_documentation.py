@@ -19,8 +19,8 @@ _NAMES = sorted(m.name for m in pkgutil.iter_modules([str(_ROOT)]) if m.name != 
 
 @pytest.mark.parametrize("name", ["", *_NAMES])
 def test_examples_run(name, tmp_path, monkeypatch, service):
-    if name in ("zarr", "xarray", "dask", "filesystem"):
-        pytest.importorskip({"filesystem": "fsspec"}.get(name, name))
+    if name in ("zarr", "xarray", "dask", "filesystem", "orbax"):
+        pytest.importorskip({"filesystem": "fsspec", "orbax": "orbax.checkpoint"}.get(name, name))
     module = importlib.import_module(f"pario.{name}" if name else "pario")
     monkeypatch.setenv("PARIO_URL", f"dir:{tmp_path}/data")
     monkeypatch.chdir(tmp_path)

@@ -15,7 +15,7 @@ use super::formats::npy::Head;
 use super::formats::zarr::{Grid, GridError};
 use super::formats::{Format, npz, python, regions};
 use super::laid_out::check_layout;
-use super::names::join;
+use super::names::{absolute, join};
 use super::output::note;
 use super::put::{cannot_read, local_name, summarize};
 use super::transfer::{Mover, Stream, Trouble};
@@ -26,7 +26,7 @@ use console::notation;
 #[derive(Args)]
 #[command(after_help = "\
 The name says the format: .npy, .npz, .zarr, FILE.h5:/DATASET, and raw bytes otherwise. What is there under
-the path is replaced. Each array of a .npz file becomes a file below the path. HDF5 and whatever is compressed
+the path is replaced. Each array of a .npz file becomes a file below the path. Directories above are made. HDF5 and whatever is compressed
 go through the Python package, in the interpreter PARIO_PYTHON names or python3.
 
 Examples:
@@ -165,7 +165,7 @@ fn begun<'a>(arguments: &'a Arguments, client: &'a Client) -> Import<'a> {
 
 fn through_python(arguments: &Arguments) -> Result<(), Error> {
     let mut said = vec!["import".into(), arguments.source.clone().into_os_string()];
-    said.push(super::names::absolute(&arguments.path).into());
+    said.push(absolute(&arguments.path).into());
     if let Some(layout) = &arguments.layout {
         said.extend(["--layout".into(), layout.into()]);
     }
@@ -185,6 +185,11 @@ impl Import<'_> {
         }
         if let Some(said) = &head.entries.said {
             options = options.value(DTYPE_VALUE, said.to_string().into_bytes());
+        }
+        if let Some((parent, _)) = absolute(path).rsplit_once('/')
+            && !parent.is_empty()
+        {
+            self.client.mkdir_all(parent, None).map_err(refused)?;
         }
         match self.client.open(path, &options) {
             Ok(file) => Ok((file, array)),
