@@ -2,7 +2,7 @@
 # The work is in scripts/, so that CI, people and make run the same thing.
 
 .DEFAULT_GOAL := help
-.PHONY: help setup build install uninstall demo test test-full test-crash test-mpi test-native test-python test-streams fuzz mutants sanitize bench bench-check lint fmt doc clean
+.PHONY: help setup build install uninstall demo test test-full test-crash test-mpi test-native test-python test-streams wheel fuzz mutants sanitize bench bench-check lint fmt doc clean
 
 help: ## list these verbs
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -38,12 +38,15 @@ test-mpi: ## MPI programs of every kind over every MPI that can be installed (ab
 test-native: ## the C interface under sanitizers and valgrind, with the static library, installed
 	@scripts/test-native
 
-test-python: ## the Python package as a wheel, built and installed by pip
+test-python: ## the Python package as a wheel, installed by pip beside the packages it works with
 	@scripts/setup
 	@scripts/test-python --wheel
 
 test-streams: ## data-parallel streams with all that takes long, in C and Fortran, over MPI and on two hosts
 	@scripts/test-streams
+
+wheel: ## the Python package with the program and the MPI-IO library, for machines without Rust: target/wheel
+	@scripts/wheel
 
 fuzz: ## run every fuzz target for a while (PARIO_FUZZ_SECONDS each, 60 by default)
 	@scripts/fuzz

@@ -3,10 +3,14 @@
 import asyncio
 import inspect
 import itertools
+import os
 
 import pytest
 
 import pario
+
+# A mesh needs devices; JAX reads this when it starts.
+os.environ.setdefault("XLA_FLAGS", "--xla_force_host_platform_device_count=8")
 
 _numbers = itertools.count()
 

@@ -63,6 +63,10 @@ enum Command {
     Put(commands::put::Arguments),
     /// Fetch files onto this host
     Get(commands::get::Arguments),
+    /// Store arrays of other programs: .npy, .npz, Zarr, HDF5, raw bytes
+    Import(commands::import::Arguments),
+    /// Write arrays as files of other programs: .npy, .npz, Zarr, HDF5, raw bytes
+    Export(commands::export::Arguments),
     /// Print the bytes of files
     Cat(commands::cat::Arguments),
     /// Show the space that files take
@@ -140,6 +144,8 @@ fn run(arguments: Arguments) -> Result<(), commands::Error> {
         Command::Rm(arguments) => commands::rm::run(&arguments),
         Command::Put(arguments) => commands::put::run(&arguments),
         Command::Get(arguments) => commands::get::run(&arguments),
+        Command::Import(arguments) => commands::import::run(&arguments),
+        Command::Export(arguments) => commands::export::run(&arguments),
         Command::Cat(arguments) => commands::cat::run(&arguments),
         Command::Du(arguments) => commands::du::run(&arguments),
         Command::Punch(arguments) => commands::punch::run(&arguments),

@@ -4,7 +4,7 @@
     >>> a = pario.create("/matrix", (4096, 4096), "f8", layout="(block, *) onto 4")
     >>> a[:1024] = np.random.rand(1024, 4096)
     >>> column = a[:, 7]
-    >>> a.relayout("(*, block) onto 4")
+    >>> move = a.relayout("(*, block) onto 4")
 
 No service has to run: without ``PARIO_URL`` the processes that use the directory ``.pario`` serve it.
 """
@@ -22,6 +22,7 @@ from .array import Array, Relayout
 from .attributes import Attributes
 from .checkpoint import CheckpointError, Shard, checkpoints, load_checkpoint, save_checkpoint
 from .layouts import Layout, layout
+from .rechunk import RechunkReport, rechunk
 from .teams import Part, Team, block, redistribute
 
 
@@ -31,7 +32,7 @@ def open(path: str, mode: str = "r+", *, url: Any = None, comm: Any = None) -> A
     ``url`` names the service as in :func:`connect`. With ``comm``, a communicator of mpi4py or a :class:`Team`, all ranks open it together
     and ``a.mine`` is the part of each.
     """
-    return connect(url).open(path, mode, comm=comm)
+    return Array._open(connect(url), path, mode, comm=comm)
 
 
 def create(
@@ -54,7 +55,8 @@ def create(
     is there is an error, unless ``overwrite`` removes it or ``exist_ok`` opens it if it has the same shape and type. Directories above
     are made.
     """
-    return connect(url).create(
+    return Array._create(
+        connect(url),
         path,
         shape,
         dtype,
@@ -89,6 +91,7 @@ __all__ = [
     "CheckpointError",
     "Layout",
     "Part",
+    "RechunkReport",
     "Relayout",
     "Service",
     "Shard",
@@ -102,6 +105,7 @@ __all__ = [
     "load",
     "load_checkpoint",
     "open",
+    "rechunk",
     "redistribute",
     "save",
     "save_checkpoint",

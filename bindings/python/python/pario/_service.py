@@ -158,7 +158,8 @@ class Service:
 
     def servers(self) -> _Servers:
         """Number and address of every I/O server, and whether it is alive."""
-        return self.connection.servers()
+        found: _Servers = self.connection.servers()
+        return found
 
     def statistics(self) -> dict[str, int]:
         """Messages sent, and accesses that went directly to memory of servers of this host."""

@@ -334,7 +334,7 @@ class Array:
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
         if copy is False:
             raise ValueError("the entries are in a file: an array of them is a copy")
-        found = self._get(self._selected(Ellipsis))
+        found = np.asarray(self._get(self._selected(Ellipsis)))
         return found if dtype is None else found.astype(dtype, copy=False)
 
     def __dlpack__(self, **how: Any) -> Any:
@@ -519,7 +519,7 @@ class Array:
     @property
     def layout(self) -> str:
         """How the array is cut into parts that lie on servers, in the layout language."""
-        return self.service.layout(self.path)["layout"]
+        return str(self.service.layout(self.path)["layout"])
 
     def relayout(self, layout: Any, wait: bool = True, limit: int = 0) -> "Relayout":
         """Moves the array into another layout, while it is used as ever; at most ``limit`` bytes a second if that is not 0.

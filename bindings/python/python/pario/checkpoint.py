@@ -104,7 +104,7 @@ def _wishes(said: Any, like: Any, found: dict[int, Any]) -> None:
 
 
 def _crc(values: np.ndarray[Any, Any]) -> int:
-    return zlib.crc32(memoryview(np.ascontiguousarray(values).reshape(-1).view("u1")))  # type: ignore[arg-type] if values.size else 0
+    return zlib.crc32(np.ascontiguousarray(values).reshape(-1).view("u1").data)
 
 
 def _directory(path: str) -> str:
@@ -170,7 +170,10 @@ def save_checkpoint(
     said = _flatten(state, tensors)
     if not wait:
         tensors = [_copied(leaf) for leaf in tensors]
-    work = lambda: _save(service, team, _directory(path), said, tensors, step, keep)  # noqa: E731
+
+    def work() -> None:
+        _save(service, team, _directory(path), said, tensors, step, keep)
+
     if wait:
         work()
         return None

@@ -141,7 +141,7 @@ class ParioFileSystem(AbstractFileSystem):
             size = file.size()
             first = _place(start, 0, size)
             last = _place(end, size, size)
-            return file.read_bytes(first, max(0, last - first))
+            return bytes(file.read_bytes(first, max(0, last - first)))
         finally:
             file.close()
 
@@ -199,7 +199,7 @@ class ParioFile(AbstractBufferedFile):
         super().__init__(fs, path, mode, *args, **how)
 
     def _fetch_range(self, start: int, end: int) -> bytes:
-        return self._file.read_bytes(start, max(0, end - start))
+        return bytes(self._file.read_bytes(start, max(0, end - start)))
 
     def _initiate_upload(self) -> None:
         kept = self.path if self.mode == "ab" and self.fs.exists(self.path) else None

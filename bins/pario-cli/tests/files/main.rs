@@ -5,6 +5,7 @@
 
 mod bad_input;
 mod bytes;
+mod formats;
 mod hints;
 mod layouts;
 mod moving;
