@@ -14,12 +14,14 @@
 //! | `machine` | one process: three protocols, locks, barriers, conditions, garbage |
 //! | `link` | order and once, over ways that promise neither |
 //! | `statistics` | counters |
+//! | `real` | real memory of the processes of a team, typed arrays |
 //! | `simulation` | random programs on simulated processes, against one flat memory |
 //!
 //! Invariants
 //! - A program without data races, synchronised by locks, barriers and conditions, sees the memory of one machine.
 //! - No byte that a process did not change is sent as changed.
 //! - What happened to a process that ends is told to all others; no thread waits for ever.
+#![allow(unsafe_code)]
 
 mod codec;
 mod diff;
@@ -27,6 +29,7 @@ mod link;
 mod machine;
 mod message;
 mod page;
+mod real;
 pub mod simulation;
 mod statistics;
 mod time;
@@ -38,5 +41,9 @@ pub use machine::conditions::Wakes;
 pub use machine::{Machine, Mutation, Output, Protocol, Setting, Trouble};
 pub use message::{Message, Patch, Record};
 pub use page::{Access, PageMemory, Permission, State};
+pub use real::{Address, Backing, Element, Epoch, Error, LockGuard, Options, Shared, SharedMemory, View};
 pub use statistics::Statistics;
 pub use time::{VectorTime, Versions};
+
+/// The outcome of what a program asks of a shared memory.
+pub type Result<T> = std::result::Result<T, Error>;

@@ -123,7 +123,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("pario", &["client", "embedded", "layout"]),
     ("streams", &["client", "falls", "layout", "random"]),
-    ("dsm", &["advise", "client", "layout"]),
+    ("dsm", &["client"]),
     ("console", &["client", "falls", "job", "layout"]),
     (
         "calibrate",
@@ -216,6 +216,7 @@ pub const IN_TESTS: &[(&str, &[&str])] = &[
     ("pario", &["ioserver", "metaserver", "pario"]),
     ("serving", &["certificates"]),
     ("streams", &["embedded"]),
+    ("dsm", &["advise", "embedded"]),
     ("system-tests", &["store"]),
     ("identity", &["certificates"]),
     ("metaserver", &["certificates", "lossyfs"]),

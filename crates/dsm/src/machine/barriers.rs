@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{Machine, Protocol, Trouble};
+use super::{Machine, Output, Protocol, Trouble};
 use crate::message::{Message, Record};
 use crate::page::{PageMemory, State};
 use crate::time::VectorTime;
@@ -82,6 +82,10 @@ impl<M: PageMemory> Machine<M> {
     pub fn arrive(&mut self, id: u32, ticket: u64) {
         if self.refuses(ticket) {
             return;
+        }
+        if self.barriers.tickets.len() >= self.setting.threads {
+            let trouble = Trouble::BarriersDiffer { process: self.me };
+            return self.outputs.push(Output::Failed { ticket, trouble });
         }
         self.barriers.tickets.push(ticket);
         if self.barriers.tickets.len() < self.setting.threads {

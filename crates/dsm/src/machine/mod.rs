@@ -105,7 +105,9 @@ pub enum Trouble {
         /// Which.
         process: u16,
     },
-    /// A process came to another barrier than the others.
+    /// The exchange with the other processes is broken.
+    CutOff,
+    /// A process came to another barrier than the others, or twice to one.
     BarriersDiffer {
         /// Which.
         process: u16,
@@ -123,6 +125,7 @@ impl std::fmt::Display for Trouble {
             Trouble::Lost { process } => {
                 write!(f, "process {process} of the shared memory has ended")
             }
+            Trouble::CutOff => write!(f, "the exchange with the other processes is broken"),
             Trouble::BarriersDiffer { process } => {
                 write!(
                     f,
@@ -324,6 +327,13 @@ impl<M: PageMemory> Machine<M> {
         self.fail(Trouble::Lost { process });
     }
 
+    /// No message will come or go any more: others find that out for themselves.
+    pub fn cut_off(&mut self) {
+        if self.trouble.is_none() {
+            self.end(Trouble::CutOff);
+        }
+    }
+
     fn retry(&mut self) {
         while let Some(at) = self
             .deferred
@@ -457,7 +467,7 @@ impl<M: PageMemory> Machine<M> {
         let (code, process) = match trouble {
             Trouble::Lost { process } => (0, process),
             Trouble::BarriersDiffer { process } => (1, process),
-            Trouble::NotHeld { .. } => unreachable!("a refused release breaks nothing"),
+            Trouble::NotHeld { .. } | Trouble::CutOff => unreachable!("not told to others"),
         };
         let me = self.me;
         for to in (0..self.setting.processes)

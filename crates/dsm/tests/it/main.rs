@@ -4,4 +4,5 @@
 
 mod cluster;
 mod protocols;
+mod real;
 mod simulated;
