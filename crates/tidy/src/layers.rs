@@ -21,7 +21,7 @@ use crate::{Complaint, File};
 ///     |
 ///   pario                        the library of Rust programs; the bindings `c`, `vipios` (both on `border`), `mpiio` and `python` beside it
 ///     |
-///   streams                      a stream per virtual processor, on client alone
+///   streams, dsm                 a stream per virtual processor, memory shared by processes, both on client alone
 ///     |
 ///   embedded -> job              the only ones that know client and servers
 ///     |            |
@@ -125,6 +125,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ),
     ("pario", &["client", "embedded", "layout"]),
     ("streams", &["client", "falls", "layout", "random"]),
+    ("dsm", &["client"]),
     ("console", &["client", "falls", "job", "layout"]),
     (
         "calibrate",
@@ -218,6 +219,7 @@ pub const IN_TESTS: &[(&str, &[&str])] = &[
     ("pario", &["ioserver", "metaserver", "pario"]),
     ("serving", &["certificates"]),
     ("streams", &["embedded"]),
+    ("dsm", &["advise", "embedded"]),
     ("system-tests", &["store"]),
     ("identity", &["certificates"]),
     ("metaserver", &["certificates", "lossyfs"]),

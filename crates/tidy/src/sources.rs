@@ -14,6 +14,7 @@ pub const UNSAFE_ALLOWED: &[&str] = &[
     "bindings/python",
     "bindings/vipios",
     "crates/direct",
+    "crates/dsm",
     "crates/kernels",
     "crates/store",
 ];

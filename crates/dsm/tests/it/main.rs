@@ -1,0 +1,8 @@
+//! Tests of the shared memory, by what they need: the machines alone, simulated processes, real memory.
+//!
+//! Statements of the source are in the names (`docs/statements.md`).
+
+mod cluster;
+mod protocols;
+mod real;
+mod simulated;
