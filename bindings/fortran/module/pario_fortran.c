@@ -26,7 +26,7 @@ enum {
 /* Patterns kept by a thread. */
 enum { KEPT = 8 };
 
-/* The shape of memory: blocks of bytes, repeated with strides, innermost first. */
+/* The shape of memory: blocks of bytes, repeated with strides, innermost first. What is behind its levels means nothing. */
 typedef struct shape {
     size_t block;
     int levels;
@@ -44,7 +44,7 @@ static _Thread_local unsigned next_kept;
 
 /* The shape of an array, and its bytes. 0 for an array whose last extent nobody knows. */
 static int shape_of(const CFI_cdesc_t *array, shape *found, size_t *bytes) {
-    memset(found, 0, sizeof *found);
+    found->levels = 0;
     found->block = array->elem_len;
     *bytes = array->elem_len;
     for (int i = 0; i < array->rank; i++) {
@@ -65,10 +65,20 @@ static int shape_of(const CFI_cdesc_t *array, shape *found, size_t *bytes) {
     return 1;
 }
 
+/* Whether shapes are the same. */
+static int is_same(const shape *one, const shape *other) {
+    if (one->block != other->block || one->levels != other->levels)
+        return 0;
+    for (int i = 0; i < one->levels; i++)
+        if (one->count[i] != other->count[i] || one->stride[i] != other->stride[i])
+            return 0;
+    return 1;
+}
+
 /* The pattern of a shape; it stays the thread's. */
 static int pattern_of(const shape *of, pario_pattern **pattern) {
     for (int i = 0; i < KEPT; i++) {
-        if (kept[i].pattern && memcmp(&kept[i].of, of, sizeof *of) == 0) {
+        if (kept[i].pattern && is_same(&kept[i].of, of)) {
             *pattern = kept[i].pattern;
             return PARIO_OK;
         }

@@ -140,7 +140,7 @@ fn cases(processes: usize) -> Vec<Case> {
         }
     }
     let collapsed = || vec!["*".to_owned()];
-    for first in (1..=processes).filter(|n| processes % n == 0) {
+    for first in (1..=processes).filter(|n| processes.is_multiple_of(*n)) {
         let grid = [first, processes / first];
         let choices = [formats(3, grid[0]), formats(4, grid[1])];
         for i in 0..choices[0].len() {
