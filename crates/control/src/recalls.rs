@@ -61,7 +61,7 @@ pub struct Recall {
 
 /// A client that has to hear an answer before a change goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Awaited {
+pub struct AwaitedClient {
     client: ClientId,
     number: u64,
 }
@@ -148,7 +148,7 @@ impl Recalls {
     }
 
     /// Slots are about to change, and this stands in them now. Who has to hear of it before it can be seen.
-    pub fn change(&mut self, slots: &[u32], stamp: u64, now_ms: u64) -> Vec<Awaited> {
+    pub fn change(&mut self, slots: &[u32], stamp: u64, now_ms: u64) -> Vec<AwaitedClient> {
         self.drop_those_who_are_late(now_ms);
         let number = self.last + 1;
         let mut awaited = Vec::new();
@@ -162,7 +162,7 @@ impl Recalls {
                 }
             }
             if holder.pending.len() > before {
-                awaited.push(Awaited {
+                awaited.push(AwaitedClient {
                     client: *client,
                     number,
                 });
@@ -172,7 +172,7 @@ impl Recalls {
     }
 
     /// Until when those are waited for that have not heard yet; nothing if all have.
-    pub fn waits_until(&mut self, awaited: &[Awaited], now_ms: u64) -> Option<u64> {
+    pub fn waits_until(&mut self, awaited: &[AwaitedClient], now_ms: u64) -> Option<u64> {
         self.drop_those_who_are_late(now_ms);
         let waiting = awaited.iter().filter_map(|awaited| {
             let holder = self.holders.get(&awaited.client)?;
@@ -282,7 +282,7 @@ mod tests {
             let mut number = 0;
             let mut now = 1;
             let mut clients: Vec<Client> = (0..3).map(|_| Client::default()).collect();
-            let mut under_way: Option<(Vec<u32>, Vec<Awaited>, u64)> = None;
+            let mut under_way: Option<(Vec<u32>, Vec<AwaitedClient>, u64)> = None;
             for _ in 0..400 {
                 now += random.below(60);
                 let which = random.index(clients.len());

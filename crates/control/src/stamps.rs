@@ -58,7 +58,7 @@ impl Subject<'_> {
 }
 
 /// Keeps the slots. One commit is under way at a time.
-pub trait Stamping: Send + Sync + std::fmt::Debug {
+pub trait StampKeeper: Send + Sync + std::fmt::Debug {
     /// A commit that changes these slots is about to be seen; its number is one above the last.
     fn begin(&self, slots: &[u32]);
 

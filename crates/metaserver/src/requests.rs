@@ -43,15 +43,6 @@ enum Look {
     Mixed,
 }
 
-impl Look {
-    fn with(is_still_so: bool) -> Look {
-        match is_still_so {
-            true => Look::OfOneMoment,
-            false => Look::Mixed,
-        }
-    }
-}
-
 /// Whether all but the bytes of what was told is as it was: each change of a name or an attribute is in the time of change.
 fn is_still(told: &Attributes, later: &Attributes) -> bool {
     (told.file, told.changed) == (later.file, later.changed)
@@ -203,7 +194,9 @@ impl Manager {
             is_latest = sizes.are_latest();
             if !sizes.asked.is_empty() && !self.is_unchanged(begun, &trail) {
                 let later = self.read(session)?.stat(&session.credentials, &r.path);
-                look = Look::with(later.is_ok_and(|later| is_still(&attributes, &later)));
+                if !later.is_ok_and(|later| is_still(&attributes, &later)) {
+                    look = Look::Mixed;
+                }
             }
         }
         let is_known = !r.with_latest_size || self.is_settled(&attributes, moment);
@@ -298,9 +291,9 @@ impl Manager {
                 let found = snapshot.stat(who, &r.path);
                 found.ok().map(|found| found.file)
             };
-            look = Look::with(
-                directory(&later) == directory(&snapshot) && sizes.asked.iter().all(is_still_so),
-            );
+            if directory(&later) != directory(&snapshot) || !sizes.asked.iter().all(is_still_so) {
+                look = Look::Mixed;
+            }
         }
         let mut listed = listing.entries.iter().filter_map(|e| e.attributes.as_ref());
         if r.wants_stamps && listed.all(|attributes| self.is_settled(attributes, moment)) {

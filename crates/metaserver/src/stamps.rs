@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use control::recalls::{LYING_MS, Recalls, VALID_MS};
-use control::stamps::{SLOTS, Stamping, changed, changing, is_before};
+use control::stamps::{SLOTS, StampKeeper, changed, changing, is_before};
 use direct::StampPage;
 use meta::catalogue::Trail;
 use parking_lot::{Condvar, Mutex};
@@ -45,7 +45,7 @@ pub(crate) struct Stamps {
     called: Condvar,
 }
 
-impl Stamping for Stamps {
+impl StampKeeper for Stamps {
     fn begin(&self, slots: &[u32]) {
         let number = self.page.last() + 1;
         for slot in slots {

@@ -52,7 +52,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use control::settled::SettledSizes;
-use control::stamps::Stamping;
+use control::stamps::StampKeeper;
 use parking_lot::Mutex;
 use redb::Database;
 pub use redb::StorageBackend;
@@ -105,7 +105,7 @@ pub struct Catalogue {
     answered: AnswerWindows,
     usage: Usage,
     /// Told of everything that changes, before and after it can be seen.
-    stamping: Option<Arc<dyn Stamping>>,
+    stamping: Option<Arc<dyn StampKeeper>>,
     commits: u64,
     /// The store failed; what is durable is not known until it is opened again.
     failed: Option<MetaError>,
@@ -276,7 +276,7 @@ impl Catalogue {
     }
 
     /// Tells of all changes from now on.
-    pub fn stamp_changes(&mut self, stamping: Arc<dyn Stamping>) {
+    pub fn stamp_changes(&mut self, stamping: Arc<dyn StampKeeper>) {
         self.stamping = Some(stamping);
     }
 

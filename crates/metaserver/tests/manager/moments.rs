@@ -20,10 +20,10 @@ use crate::fixture::*;
 type Change = fn(&mut Asker);
 
 /// Size and mode of a file; nothing if it is not there.
-type Seen = Option<(u64, u32)>;
+type Sight = Option<(u64, u32)>;
 
 /// What happens, and what is seen then.
-type Case = (&'static str, Change, Seen);
+type Case = (&'static str, Change, Sight);
 
 struct Owner {
     manager: Endpoint,
@@ -120,7 +120,7 @@ impl Site {
     }
 
     /// What is seen of `/d/f`, in the way asked for.
-    fn see(&mut self, way: Way) -> Seen {
+    fn see(&mut self, way: Way) -> Sight {
         let of = |found: &Attributes| (found.size, found.mode);
         match way {
             Way::Stat => {
