@@ -428,7 +428,7 @@ def rechunk(
     """
     room = _size(max_mem)
     read = _side_of(source, url)
-    team = None if comm is None else Team.of(comm, _service.connect(url))
+    team = None if comm is None else Team.of(comm, None if url is None else _service.connect(url))
     with contextlib.ExitStack() as ends:
         ends.callback(read.close)
         wanted: tuple[int, ...] | None = None
