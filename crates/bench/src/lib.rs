@@ -10,7 +10,7 @@
 //! | `site`, `workers`, `worker`, `ranks`, `parallel`, `content` | services, client processes, and the bytes they check |
 //! | `kernels`, `cases`, `redistribute`, `redistribution`, `move_bytes`, `plan`, `matching`, `prediction` | benchmarks in memory |
 //! | `between_processes` | redistribution in the memory of MPI processes |
-//! | `socket`, `contiguous`, `strided`, `streams`, `matrix`, `small`, `many_files`, `fresh`, `mpiio`, `vipios`, `relayout` | benchmarks of services |
+//! | `socket`, `contiguous`, `strided`, `streams`, `matrix`, `small`, `many_files`, `fresh`, `mpiio`, `vipios`, `relayout`, `python` | benchmarks of services |
 //! | `mpi` | MPI libraries and programs for them |
 //! | `advise`, `profile`, `ddio`, `prefetch` | benchmarks of what a service decides |
 //!
@@ -45,6 +45,7 @@ mod plan;
 mod prediction;
 mod prefetch;
 mod profile;
+mod python;
 mod ranks;
 mod redistribute;
 mod redistribution;
@@ -121,6 +122,8 @@ enum Bench {
     Prefetch(prefetch::Arguments),
     /// Data-parallel streams in their modes, against ways of writing without them
     Streams(streams::Arguments),
+    /// Slices of an array in Python, against zarr-python, h5py, tensorstore and numpy.memmap
+    Python(python::Arguments),
     /// Be a client process of a benchmark
     #[command(hide = true)]
     Worker(worker::Arguments),
@@ -154,6 +157,7 @@ fn run(arguments: Arguments) -> Result<(), Error> {
         Bench::Ddio(arguments) => ddio::run(&arguments, sheet),
         Bench::Prefetch(arguments) => prefetch::run(&arguments, sheet),
         Bench::Streams(arguments) => streams::run(&arguments, sheet),
+        Bench::Python(arguments) => python::run(&arguments, sheet),
         Bench::Worker(arguments) => worker::run(&arguments),
     }?;
     sheet.finish()

@@ -174,7 +174,7 @@ fn cache_folder() -> Result<PathBuf, String> {
 
 /// Where the project's root may be: the working folder, above the program, or where it was
 /// built.
-fn roots() -> Vec<PathBuf> {
+pub(crate) fn roots() -> Vec<PathBuf> {
     let mut roots = Vec::new();
     for start in [env::current_dir().ok(), env::current_exe().ok()]
         .into_iter()

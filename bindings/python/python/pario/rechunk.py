@@ -412,7 +412,8 @@ def rechunk(
     url: Any = None,
     **how: Any,
 ) -> RechunkReport:
-    """Copies an array into other chunks, or into another format, with at most ``max_mem`` bytes of buffers.
+    """Copies an array into other chunks, or into another format, with at most ``max_mem`` bytes of buffers. What the service holds of the
+    array in between, if there is one, is not among them.
 
     ``source`` and ``target`` are arrays of pario, zarr, h5py or numpy, or names: ``"pario:///path"``, ``"x.npy"``, ``"x.zarr"``,
     ``"x.h5:/data"``. A target that is named is created, with ``chunks`` and with whatever else its format takes (``compressors=``,
@@ -428,7 +429,7 @@ def rechunk(
     """
     room = _size(max_mem)
     read = _side_of(source, url)
-    team = None if comm is None else Team.of(comm, _service.connect(url))
+    team = None if comm is None else Team.of(comm, None if url is None else _service.connect(url))
     with contextlib.ExitStack() as ends:
         ends.callback(read.close)
         wanted: tuple[int, ...] | None = None

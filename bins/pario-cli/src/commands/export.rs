@@ -1,4 +1,6 @@
-//! `pario export`: arrays of the service as files of other programs.
+//! `pario export`: arrays of the service as files of other programs. A file gets its name, and a Zarr array its metadata, when all of it is there.
+//!
+//! Left to others: what the formats look like (`formats`), moving bytes (`transfer`).
 
 use std::fs::{self, File};
 use std::io::Write;
@@ -64,7 +66,7 @@ struct Export<'a> {
 }
 
 /// An array that is open, and what numpy would say about it.
-struct Opened {
+struct OpenArray {
     file: client::File,
     array: ArrayType,
     head: Head,
@@ -107,7 +109,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
 }
 
 impl Export<'_> {
-    fn opened(&self, path: &str) -> Result<Opened, Error> {
+    fn opened(&self, path: &str) -> Result<OpenArray, Error> {
         let file = self.client.open(path, &OpenOptions::new().read());
         let file = file.map_err(refused)?;
         let attributes = self.client.attributes(path).map_err(refused)?;
@@ -129,7 +131,7 @@ impl Export<'_> {
             let value = serde_json::from_slice(text).ok()?;
             Some((name.clone(), value))
         });
-        Ok(Opened {
+        Ok(OpenArray {
             file,
             attributes: attributes.collect(),
             array,
@@ -138,7 +140,7 @@ impl Export<'_> {
     }
 
     /// A file of one array, behind what stands before the entries.
-    fn file(&mut self, before: impl FnOnce(&Opened) -> Vec<u8>) -> Result<(), Error> {
+    fn file(&mut self, before: impl FnOnce(&OpenArray) -> Vec<u8>) -> Result<(), Error> {
         let opened = self.opened(&self.arguments.path)?;
         self.progress.set_total(Some(opened.array.bytes()));
         let partial = Partial::beside(&self.arguments.target);
@@ -153,12 +155,12 @@ impl Export<'_> {
     /// All entries; what the file does not have of its array is zero.
     fn entries<W: Write + Send + 'static>(
         &mut self,
-        opened: &Opened,
+        opened: &OpenArray,
         out: W,
         partial: &Partial,
     ) -> Result<(), Error> {
         let bytes = opened.array.bytes();
-        let sink = Padded {
+        let sink = PaddingWriter {
             inner: out,
             len: 0,
             bytes,
@@ -335,13 +337,13 @@ impl Drop for Partial {
 }
 
 /// Adds zeros at the end, for what the file does not have.
-struct Padded<W> {
+struct PaddingWriter<W> {
     inner: W,
     len: u64,
     bytes: u64,
 }
 
-impl<W: Write> Write for Padded<W> {
+impl<W: Write> Write for PaddingWriter<W> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let room = self.bytes - self.len;
         let taken = (bytes.len() as u64).min(room) as usize;

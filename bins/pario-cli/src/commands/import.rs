@@ -1,4 +1,6 @@
-//! `pario import`: arrays of other programs into the service, with their type and shape.
+//! `pario import`: arrays of other programs into the service, with their type and shape. An array that could not be read to its end does not stay.
+//!
+//! Left to others: what the formats look like (`formats`), moving bytes (`transfer`).
 
 use std::fs::{self, File};
 use std::io::Read;

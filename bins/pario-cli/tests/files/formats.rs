@@ -1,4 +1,6 @@
 //! `pario import` and `pario export`: files of numpy and Zarr there and back, and what is refused.
+//!
+//! Left to others: numpy, zarr-python and h5py themselves (`bindings/python/tests/test_program.py`).
 
 use std::fs;
 

@@ -1,4 +1,6 @@
 //! `.npy`: a head that says type, order and shape, and then the entries.
+//!
+//! Versions 1 to 3 are read; a head in ASCII is written as version 1, any other as version 3, as numpy does.
 
 use std::io::{Error as IoError, ErrorKind, Read};
 

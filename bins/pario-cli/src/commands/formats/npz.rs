@@ -161,10 +161,10 @@ fn directory(file: &File, size: u64) -> Result<(u64, Vec<u8>), Error> {
 /// Writes members, one after the other.
 pub(crate) struct Writer {
     file: BufWriter<File>,
-    members: Vec<Written>,
+    members: Vec<DirectoryEntry>,
 }
 
-struct Written {
+struct DirectoryEntry {
     name: String,
     at: u64,
     len: u64,
@@ -188,7 +188,7 @@ impl Writer {
         let at = self.file.stream_position()?;
         let name = format!("{name}.npy");
         self.file.write_all(&local_head(&name, 0, 0))?;
-        let mut summed = Summed {
+        let mut summed = ChecksumWriter {
             inner: &mut self.file,
             len: 0,
             checksum: !0,
@@ -199,7 +199,7 @@ impl Writer {
         self.file.seek(SeekFrom::Start(at))?;
         self.file.write_all(&local_head(&name, len, checksum))?;
         self.file.seek(SeekFrom::Start(end))?;
-        self.members.push(Written {
+        self.members.push(DirectoryEntry {
             name,
             at,
             len,
@@ -272,13 +272,13 @@ fn local_head(name: &str, len: u64, checksum: u32) -> Vec<u8> {
     head
 }
 
-struct Summed<'f> {
+struct ChecksumWriter<'f> {
     inner: &'f mut BufWriter<File>,
     len: u64,
     checksum: u32,
 }
 
-impl Write for Summed<'_> {
+impl Write for ChecksumWriter<'_> {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         let written = self.inner.write(bytes)?;
         for &byte in &bytes[..written] {

@@ -1,4 +1,6 @@
 //! Boxes of an array of the service, as views: how chunks of other formats are written and read.
+//!
+//! Entries of a box lie in the order of the array; a chunk is whole also where its array ends.
 
 use client::{File, View};
 use falls::FallsSet;

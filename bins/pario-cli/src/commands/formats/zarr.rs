@@ -133,8 +133,7 @@ impl Grid {
     /// Bytes of a chunk.
     pub(crate) fn chunk_bytes(&self) -> Result<usize, Error> {
         let size = self.head.entries.element.size();
-        let all = self.chunks.iter().chain([&size]).copied();
-        let all = all.fold(Some(1u64), |all, n| all?.checked_mul(n));
+        let all = self.chunks.iter().copied().try_fold(size, u64::checked_mul);
         let all = all
             .filter(|&n| n <= 1 << 40)
             .and_then(|n| usize::try_from(n).ok());
