@@ -77,9 +77,12 @@ pub(crate) fn context_of(active: List<u8>, count: usize) -> Outcome<Context> {
     Ok(Context::of_mask(mask))
 }
 
+/// What a number changes about the options of a stream.
+type ChangeByNumber = fn(StreamOptions, u64) -> StreamOptions;
+
 fn options_of(given: &pario_stream_options, access: Access) -> Outcome<StreamOptions> {
     let mut options = StreamOptions::new(access);
-    let numbers: [(u64, fn(StreamOptions, u64) -> StreamOptions); 6] = [
+    let numbers: [(u64, ChangeByNumber); 6] = [
         (given.nb_block, StreamOptions::nb_block),
         (given.cb_block, StreamOptions::cb_block),
         (given.ib_block, StreamOptions::ib_block),

@@ -19,6 +19,8 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct Context {
     mask: Option<Arc<[bool]>>,
+    /// Whether the mask is true for all: found once, when it is given.
+    is_full: bool,
 }
 
 impl Context {
@@ -29,8 +31,10 @@ impl Context {
 
     /// The VPs whose entry is true, in the order of the member's VPs.
     pub fn of_mask(mask: impl Into<Arc<[bool]>>) -> Context {
+        let mask = mask.into();
         Context {
-            mask: Some(mask.into()),
+            is_full: mask.iter().fold(true, |full, active| full & active),
+            mask: Some(mask),
         }
     }
 
@@ -62,7 +66,7 @@ impl Context {
     pub fn has_all(&self, count: usize) -> bool {
         self.mask
             .as_ref()
-            .is_none_or(|mask| mask.len() == count && mask.iter().all(|active| *active))
+            .is_none_or(|mask| self.is_full && mask.len() == count)
     }
 
     /// The places of the active VPs among `count`, ascending.

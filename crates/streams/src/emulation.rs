@@ -123,8 +123,17 @@ impl Emulation {
     /// Places and numbers of its VPs that follow each other, from a place on: the first number, and how many.
     pub(crate) fn run(&self, local: usize) -> (u64, usize) {
         let first = self.vp(local);
-        // Numbers ascend, so the last place that still is `first + distance` is found by halving.
+        // Numbers ascend, so the last place that still is `first + distance` is found by doubling, then by halving.
         let (mut some, mut many) = (local, self.count - 1);
+        let mut distance = 1;
+        while some < many {
+            let next = (local + distance).min(self.count - 1);
+            if self.vp(next) - first != (next - local) as u64 {
+                many = next - 1;
+                break;
+            }
+            (some, distance) = (next, distance * 2);
+        }
         while some < many {
             let middle = some + (many - some).div_ceil(2);
             match self.vp(middle) - first == (middle - local) as u64 {

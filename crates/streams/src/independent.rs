@@ -424,6 +424,48 @@ impl Independent {
         Ok(())
     }
 
+    /// Where bytes of a VP are in its buffer, if they are there: nothing else has to be looked at.
+    pub(crate) fn buffered(
+        &self,
+        local: usize,
+        vp: &Vp,
+        at: u64,
+        n: usize,
+    ) -> Option<Range<usize>> {
+        let begin = u64::from(vp.buffered.checked_sub(1)?) * self.root.block;
+        let within = at.checked_sub(begin)?;
+        let is_there = within + n as u64 <= self.root.block && at + n as u64 <= vp.len;
+        is_there.then(|| {
+            let start = local * self.root.block as usize + within as usize;
+            start..start + n
+        })
+    }
+
+    /// Puts bytes into the block that is in the buffer of a VP, if they are of it, end within it and leave no gap; whether they were.
+    pub(crate) fn write_buffered(
+        &mut self,
+        local: usize,
+        vp: &mut Vp,
+        (at, bytes): (u64, &[u8]),
+    ) -> bool {
+        let Some(block) = vp.buffered.checked_sub(1) else {
+            return false;
+        };
+        let Some(within) = at.checked_sub(u64::from(block) * self.root.block) else {
+            return false;
+        };
+        // A block that becomes full is stored at once.
+        let end = at + bytes.len() as u64;
+        if within + bytes.len() as u64 >= self.root.block || at > vp.len {
+            return false;
+        }
+        let start = local * self.root.block as usize + within as usize;
+        self.buffers[start..start + bytes.len()].copy_from_slice(bytes);
+        vp.len = vp.len.max(end);
+        (vp.flags.is_dirty, vp.flags.is_changed) = (true, true);
+        true
+    }
+
     /// Says where the next bytes of a read come from, at most `most` of them, and how many those are. What has to be loaded
     /// counts as loaded.
     pub(crate) fn find(

@@ -66,6 +66,13 @@ impl Sizes<'_> {
     }
 }
 
+/// Whether all numbers are the same, found some at a time.
+fn are_alike(all: &[usize]) -> bool {
+    let first = all.first().copied().unwrap_or(0);
+    let mut parts = all.chunks(1024);
+    parts.all(|part| part.iter().fold(true, |alike, n| alike & (*n == first)))
+}
+
 /// Room for zeros of every VP.
 const ZEROS: u64 = 4096;
 
@@ -165,7 +172,7 @@ impl Stream {
         let count = self.emulation.count();
         let is_same = match sizes {
             Sizes::Scalar(_) => true,
-            Sizes::Each(all) => all.windows(2).all(|pair| pair[0] == pair[1]),
+            Sizes::Each(all) => are_alike(all),
         };
         let is_together = self.at != At::Each && is_same && context.has_all(count);
         let regularity = match is_together {
@@ -365,11 +372,52 @@ impl Stream {
         self.statistics.ib += 1;
         let mut run = (0, 0, 0);
         for local in context.active(self.emulation.count()) {
-            let bytes = &memory[place.of(local)..][..sizes.of(local)];
+            let bytes = &memory[place.of(local)..][skip..sizes.of(local)];
+            if self.write_buffered(local, bytes) {
+                continue;
+            }
             let who = self.who_in(&mut run, local);
-            self.write_vp(who, &bytes[skip..])?;
+            self.write_vp(who, bytes)?;
         }
         Ok(())
+    }
+
+    /// Writes bytes of one VP if nothing has to be done but to copy them into its buffer; whether it was so.
+    fn write_buffered(&mut self, local: usize, bytes: &[u8]) -> bool {
+        let uniform = self.uniform_len();
+        let (Some(ib), Some(vp)) = (&mut self.ib, self.vps.get_mut(local)) else {
+            return false;
+        };
+        let position = match self.options.access.appends() {
+            true => uniform + vp.len,
+            false => vp.position,
+        };
+        let Some(at) = position.checked_sub(uniform) else {
+            return false;
+        };
+        if bytes.is_empty() || !ib.write_buffered(local, vp, (at, bytes)) {
+            return false;
+        }
+        vp.position = position + bytes.len() as u64;
+        vp.flags.is_ended = false;
+        true
+    }
+
+    /// Reads bytes of one VP if all of them are in its buffer; whether they were.
+    fn read_buffered(&mut self, local: usize, into: &mut [u8]) -> bool {
+        let uniform = self.uniform_len();
+        let (Some(ib), Some(vp)) = (&self.ib, self.vps.get_mut(local)) else {
+            return false;
+        };
+        let at = vp.position.checked_sub(uniform);
+        let found = at.and_then(|at| ib.buffered(local, vp, at, into.len()));
+        let Some(range) = found.filter(|range| !range.is_empty()) else {
+            return false;
+        };
+        into.copy_from_slice(&ib.buffers[range]);
+        vp.position += into.len() as u64;
+        vp.flags.is_ended = false;
+        true
     }
 
     /// The VP at a place; places are asked for in ascending order.
@@ -501,8 +549,13 @@ impl Stream {
         let mut counts = vec![0; self.emulation.count()];
         let mut run = (0, 0, 0);
         for local in context.active(self.emulation.count()) {
+            let (from, most) = (place.of(local) + skip, sizes.of(local) - skip);
+            if self.read_buffered(local, &mut memory[from..from + most]) {
+                counts[local] = (most + skip) as u64;
+                continue;
+            }
             let who = self.who_in(&mut run, local);
-            let n = self.want(who, memory, place.of(local) + skip, sizes.of(local) - skip)?;
+            let n = self.want(who, memory, from, most)?;
             counts[local] = (n + skip) as u64;
             if self.fetch.is_full() {
                 self.run_fetch(memory)?;

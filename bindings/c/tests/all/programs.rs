@@ -104,13 +104,13 @@ fn particles_are_read_by_other_numbers_of_processes_of_other_mpi_libraries() {
     }
     let programs = known.map(|mpi| compile(&format!("mpicc.{mpi}"), "c11", "particles_mpi.c"));
     let service = ServiceOptions::new(2).start();
-    let url = service.url().to_string();
+    let (url, place) = (service.url().to_string(), TempDir::new());
     for (writer, sizes) in [(0, ["3", "2"]), (1, ["2", "4"])] {
         for (mpi, size, side) in [
             (writer, sizes[0], "writes"),
             (1 - writer, sizes[1], "reads"),
         ] {
-            let output = over_mpi(known[mpi], size, &programs[mpi], &url, side)
+            let output = over_mpi(known[mpi], size, &programs[mpi], (&url, &place), side)
                 .wait_with_output()
                 .unwrap();
             let printed = String::from_utf8_lossy(&output.stdout);
@@ -126,8 +126,17 @@ fn particles_are_read_by_other_numbers_of_processes_of_other_mpi_libraries() {
     }
 }
 
-/// A program of MPI on its way: so many processes, by an `mpiexec` of their own.
-fn over_mpi(mpi: &str, processes: &str, program: &Path, url: &str, side: &str) -> Child {
+/// A program of MPI on its way: so many processes, by an `mpiexec` of their own, which keeps its files in a directory of its own: those
+/// of two that begin at once would meet.
+fn over_mpi(
+    mpi: &str,
+    processes: &str,
+    program: &Path,
+    (url, place): (&str, &TempDir),
+    side: &str,
+) -> Child {
+    let own = place.join(format!("{mpi}-{side}"));
+    fs::create_dir_all(&own).unwrap();
     let mut command = Command::new("timeout");
     command.arg(LIMIT).arg(format!("mpiexec.{mpi}"));
     if mpi == "openmpi" {
@@ -139,6 +148,7 @@ fn over_mpi(mpi: &str, processes: &str, program: &Path, url: &str, side: &str) -
         .args([url, side])
         .env("OMPI_ALLOW_RUN_AS_ROOT", "1")
         .env("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")
+        .env("TMPDIR", &own)
         .env_remove("PARIO_URL")
         .stdout(Stdio::piped())
         .spawn()
@@ -157,10 +167,11 @@ fn two_programs_of_mpi_exchange_an_array_without_a_file() {
     }
     let programs = known.map(|mpi| compile(&format!("mpicc.{mpi}"), "c11", "coupled_mpi.c"));
     let service = ServiceOptions::new(1).start();
-    let url = service.url().to_string();
+    let (url, place) = (service.url().to_string(), TempDir::new());
+    let at = (&url[..], &place);
     for (giver, taker, sizes) in [(0, 0, ["3", "2"]), (1, 1, ["2", "3"]), (0, 1, ["1", "2"])] {
-        let gives = over_mpi(known[giver], sizes[0], &programs[giver], &url, "gives");
-        let takes = over_mpi(known[taker], sizes[1], &programs[taker], &url, "takes");
+        let gives = over_mpi(known[giver], sizes[0], &programs[giver], at, "gives");
+        let takes = over_mpi(known[taker], sizes[1], &programs[taker], at, "takes");
         for (program, line) in [
             (gives, format!("{} give {}\n", sizes[0], sizes[1])),
             (takes, format!("{} take {}\n", sizes[1], sizes[0])),

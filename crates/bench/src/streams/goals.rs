@@ -46,7 +46,7 @@ const GOALS: [Goal; 10] = [
     },
     Goal {
         text: "finding the mode costs at most 4 percent",
-        words: &["fig3.", "NB-checked"],
+        words: &["fig3.", "NB-masked"],
         ratio: "NB",
         wanted: 0.96,
     },

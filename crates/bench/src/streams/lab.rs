@@ -32,8 +32,10 @@ pub(super) struct Lab {
 pub(super) enum Way {
     /// All together, with one size.
     Scalar,
-    /// All together, with a mask and a size of each.
-    Checked,
+    /// All together, with a mask that is true for all.
+    Masked,
+    /// All together, with such a mask and a size of each.
+    Sized,
     /// As [`Way::Scalar`], dealt to members one by one.
     Cyclic,
     /// Each for itself, from an elemental function.
@@ -197,12 +199,12 @@ impl Lab {
         let mut stream = self.open(team, trial.path, &trial.options, trial.way)?;
         let (memory, count) = (self.source(team, trial.call), stream.emulation().count());
         let everywhere = Context::everywhere();
+        let all = everywhere.narrowed(count, |_| true);
+        let sizes = vec![trial.call; count];
         for _ in 0..BYTES / trial.call {
             match trial.way {
-                Way::Checked => {
-                    let all = everywhere.narrowed(count, |_| true);
-                    stream.write_each(&all, memory, &vec![trial.call; count])?;
-                }
+                Way::Masked => stream.write(&all, memory, trial.call)?,
+                Way::Sized => stream.write_each(&all, memory, &sizes)?,
                 _ => stream.write(&everywhere, memory, trial.call)?,
             }
         }
@@ -216,13 +218,13 @@ impl Lab {
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
         let everywhere = Context::everywhere();
+        let all = everywhere.narrowed(count, |_| true);
+        let sizes = vec![call; count];
         for _ in 0..BYTES / call {
             let room = &mut room[..count * call];
             match trial.way {
-                Way::Checked => {
-                    let all = everywhere.narrowed(count, |_| true);
-                    stream.read_each(&all, &mut *room, &vec![call; count])?;
-                }
+                Way::Masked => drop(stream.read(&all, &mut *room, call)?),
+                Way::Sized => drop(stream.read_each(&all, &mut *room, &sizes)?),
                 Way::Elemental => {
                     let done = stream.elemental(&everywhere, |vp| {
                         let at = vp.local() * call;

@@ -2,7 +2,7 @@
 //! (chapter 3 of the data-parallel source; tables 3.2 and 3.3, figures 3.7 and 3.10).
 //!
 //! ```text
-//!  fig3.7/STORE/write|read/c=BYTES/s=SERVERS/NB|NB-checked|CB|IB|IB-other    modes; c: bytes of a VP per call
+//!  fig3.7/STORE/write|read/c=BYTES/s=SERVERS/NB|NB-masked|...|CB|IB|IB-other    modes; c: bytes of a VP per call
 //!  table3.2|table3.3/STORE/s=SERVERS/b=BLOCK                                 IB by block size
 //!  sweep/.../cb=|k=|buffers=                                                 block of CB, pointers, buffers for reading
 //!  rejected/c=BYTES/B-01 ... C-03, cells                                     file models of 2.5, 2.6 and 2.11
@@ -11,7 +11,8 @@
 //!
 //! A row is the rate of all VPs together, from opening to closing, which syncs. Its ratios are against NB of the same turns
 //! (and against IB for IB under another distribution); `ci95` is the half of the 95 % interval of the mean, relative to it.
-//! `NB-checked` has a mask and sizes of each VP, so that every call finds its mode by looking at all of them and an exchange.
+//! `NB-masked` has a mask that is true for all, so that every call finds its mode by an exchange; `NB-sized` has sizes of each VP too,
+//! which are all looked at.
 //! Ways that are slow by nature do a part of the work, and are counted with the time of all of it.
 
 mod goals;
@@ -183,7 +184,8 @@ fn modes(lab: &Lab, turns: u64, sheet: &mut Sheet) -> Result<(), Error> {
         let write = |name, least, way| Trial::write(name, "/modes", lab.options(least), call, way);
         let trials = [
             write("NB", Mode::Nb, Way::Scalar),
-            write("NB-checked", Mode::Nb, Way::Checked),
+            write("NB-masked", Mode::Nb, Way::Masked),
+            write("NB-sized", Mode::Nb, Way::Sized),
             write("CB", Mode::Cb, Way::Scalar),
             write("IB", Mode::Ib, Way::Scalar),
         ];
@@ -196,7 +198,8 @@ fn modes(lab: &Lab, turns: u64, sheet: &mut Sheet) -> Result<(), Error> {
         let read = |name, path, way| Trial::read(name, path, call, way);
         let trials = [
             read("NB", "/nb", Way::Scalar),
-            read("NB-checked", "/nb", Way::Checked),
+            read("NB-masked", "/nb", Way::Masked),
+            read("NB-sized", "/nb", Way::Sized),
             read("CB", "/cb", Way::Scalar),
             read("IB", "/ib", Way::Scalar),
             read("IB-other", "/ib", Way::Cyclic),

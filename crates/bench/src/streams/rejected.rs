@@ -82,8 +82,24 @@ pub(super) fn run(
     Ok(())
 }
 
-fn new_file(lab: &Lab, path: &str) -> Result<File> {
-    lab.client.open(path, &OpenOptions::new().write().create())
+/// A file of one member, from nothing on, as streams begin.
+fn own_file(lab: &Lab, path: &str) -> Result<File> {
+    let file = lab
+        .client
+        .open(path, &OpenOptions::new().write().create())?;
+    file.resize(0)?;
+    Ok(file)
+}
+
+/// A file of all members, from nothing on.
+fn common_file(lab: &Lab, team: &Team, path: &str) -> Result<File> {
+    let options = OpenOptions::new().write().create();
+    let file = lab.client.open_together(team, path, &options)?;
+    if team.rank() == 0 {
+        file.resize(0)?;
+    }
+    team.barrier()?;
+    Ok(file)
 }
 
 /// B-01: a scalar file; every element becomes a scalar, which all members have, and one of them writes it.
@@ -117,8 +133,7 @@ fn rows_view(lab: &Lab, team: &Team, call: usize) -> Result<View> {
 
 /// B-02: one stream, global view: all elements of a variable in one transfer.
 fn global_view(lab: &Lab, team: &Team, call: usize) -> Result<f64> {
-    let options = OpenOptions::new().write().create();
-    let file = lab.client.open_together(team, "/b02", &options)?;
+    let file = common_file(lab, team, "/b02")?;
     file.set_view(&rows_view(lab, team, call)?)?;
     let memory = lab.source(team, call);
     let places = client::Places::bytes(memory.len() as u64);
@@ -134,7 +149,7 @@ fn global_view(lab: &Lab, team: &Team, call: usize) -> Result<f64> {
 /// B-03: one stream, local view: active VPs append what they have, of a size of its own, behind their predecessors. A member knows
 /// where it goes only when the one before it does.
 fn local_view(lab: &Lab, team: &Team, call: usize) -> Result<f64> {
-    let file = new_file(lab, "/b03")?;
+    let file = common_file(lab, team, "/b03")?;
     let memory = lab.source(team, call);
     let (rank, size) = (team.rank(), team.size());
     let mut begin = 0u64;
@@ -162,7 +177,7 @@ fn local_view(lab: &Lab, team: &Team, call: usize) -> Result<f64> {
 
 /// B-04: a file of each member.
 fn file_of_each_member(lab: &Lab, team: &Team, call: usize) -> Result<f64> {
-    let file = new_file(lab, &format!("/b04-{}", team.rank()))?;
+    let file = own_file(lab, &format!("/b04-{}", team.rank()))?;
     let memory = lab.source(team, call);
     for _ in 0..BYTES / call {
         file.write(memory)?;
@@ -176,7 +191,7 @@ fn file_of_each_member(lab: &Lab, team: &Team, call: usize) -> Result<f64> {
 fn file_of_each_vp(lab: &Lab, team: &Team, call: usize) -> Result<f64> {
     let few = (FEW as usize / team.size()).max(1);
     let files: Result<Vec<File>> = (0..few)
-        .map(|vp| new_file(lab, &format!("/b05-{}-{vp}", team.rank())))
+        .map(|vp| own_file(lab, &format!("/b05-{}-{vp}", team.rank())))
         .collect();
     let (files, memory) = (files?, lab.source(team, call));
     for _ in 0..BYTES / call {
@@ -212,7 +227,7 @@ fn shared_pointer(lab: &Lab, team: &Team, call: usize) -> Result<f64> {
 
 /// C-02: all members meet, and write in the order of their ranks.
 fn in_turn(lab: &Lab, team: &Team, call: usize) -> Result<f64> {
-    let file = new_file(lab, "/c02")?;
+    let file = common_file(lab, team, "/c02")?;
     let memory = lab.source(team, call);
     let row = lab.shape.count() * call as u64;
     let mine = row / team.size() as u64 * team.rank() as u64;
@@ -231,7 +246,7 @@ fn in_turn(lab: &Lab, team: &Team, call: usize) -> Result<f64> {
 
 /// C-03: a pointer of each member, who looks after where it goes.
 fn own_pointers(lab: &Lab, team: &Team, call: usize) -> Result<f64> {
-    let file = new_file(lab, "/c03")?;
+    let file = common_file(lab, team, "/c03")?;
     let memory = lab.source(team, call);
     let row = lab.shape.count() * call as u64;
     let mine = row / team.size() as u64 * team.rank() as u64;
@@ -246,7 +261,7 @@ fn own_pointers(lab: &Lab, team: &Team, call: usize) -> Result<f64> {
 
 /// Cells of Vesta: a member opens its partition of the file, and sees one stream of it.
 fn cells(lab: &Lab, team: &Team, call: usize) -> Result<f64> {
-    let file = new_file(lab, "/cells")?;
+    let file = common_file(lab, team, "/cells")?;
     file.set_view(&rows_view(lab, team, call)?)?;
     let memory = lab.source(team, call);
     for round in 0..BYTES / call {

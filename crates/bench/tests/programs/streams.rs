@@ -86,9 +86,9 @@ fn seed002_s93_the_latency_of_asynchronous_calls_is_told_by_vp() {
 
 #[test]
 fn seed002_s94_finding_the_mode_by_every_vp_is_compared_with_not_looking() {
-    let rows = rows(&["--servers", "1", "--filter", "NB-checked,rejected"]);
+    let rows = rows(&["--servers", "1", "--filter", "NB-masked,rejected"]);
     for case in ["fig3.7/memory/write", "fig3.10/memory/read"] {
-        let row = find(&rows, &format!("{case}/c=8/s=1/NB-checked"));
+        let row = find(&rows, &format!("{case}/c=8/s=1/NB-masked"));
         assert!(row["ratios"]["NB"].is_number(), "{row}");
     }
     for model in [
