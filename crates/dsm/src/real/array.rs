@@ -57,23 +57,23 @@ elements! {
 
 /// An array in shared memory: where it is, not a right to look at it.
 #[derive(Debug)]
-pub struct Shared<T> {
+pub struct SharedArray<T> {
     start: usize,
     len: usize,
     of: PhantomData<T>,
 }
 
-impl<T> Clone for Shared<T> {
-    fn clone(&self) -> Shared<T> {
+impl<T> Clone for SharedArray<T> {
+    fn clone(&self) -> SharedArray<T> {
         *self
     }
 }
 
-impl<T> Copy for Shared<T> {}
+impl<T> Copy for SharedArray<T> {}
 
-impl<T: Element> Shared<T> {
-    pub(super) fn new(start: usize, len: usize) -> Shared<T> {
-        Shared {
+impl<T: Element> SharedArray<T> {
+    pub(super) fn new(start: usize, len: usize) -> SharedArray<T> {
+        SharedArray {
             start,
             len,
             of: PhantomData,
@@ -109,13 +109,13 @@ impl<T: Element> Shared<T> {
 #[derive(Debug)]
 pub struct View<'e, T> {
     core: &'e Core,
-    array: Shared<T>,
+    array: SharedArray<T>,
     epoch: PhantomData<&'e Epoch>,
 }
 
 impl SharedMemory {
     /// Looks at an array, until the next point of synchronisation.
-    pub fn view<'e, T: Element>(&'e self, _epoch: &'e Epoch, array: Shared<T>) -> View<'e, T> {
+    pub fn view<'e, T: Element>(&'e self, _epoch: &'e Epoch, array: SharedArray<T>) -> View<'e, T> {
         View {
             core: &self.core,
             array,

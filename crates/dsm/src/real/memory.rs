@@ -14,7 +14,7 @@ use parking_lot::{Condvar, Mutex};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
 
-use super::array::{Element, Shared};
+use super::array::{Element, SharedArray};
 use super::region::{Backing, Guard, PAGE_BYTES, Region, RegionPages};
 use crate::codec::{Code, Reader};
 use crate::machine::conditions::Wakes;
@@ -321,24 +321,24 @@ impl Core {
 /// The right to access shared memory between two points of synchronisation. What is looked at with it cannot be looked at behind
 /// the next one.
 ///
-/// ```compile_fail
-/// fn keeps_a_view(memory: &dsm::SharedMemory, epoch: dsm::Epoch, array: dsm::Shared<u64>) {
+/// ```compile_fail,E0505
+/// fn keeps_a_view(memory: &dsm::SharedMemory, epoch: dsm::Epoch, array: dsm::SharedArray<u64>) {
 ///     let view = memory.view(&epoch, array);
 ///     let epoch = memory.barrier(0, epoch).unwrap(); // `epoch` is borrowed by `view`
 ///     view.get(0);
 /// }
 /// ```
 ///
-/// ```compile_fail
-/// fn keeps_a_view_over_a_lock(memory: &dsm::SharedMemory, mut epoch: dsm::Epoch, array: dsm::Shared<u64>) {
+/// ```compile_fail,E0502
+/// fn keeps_a_view_over_a_lock(memory: &dsm::SharedMemory, mut epoch: dsm::Epoch, array: dsm::SharedArray<u64>) {
 ///     let view = memory.view(&epoch, array);
 ///     let guard = memory.lock(0, &mut epoch).unwrap(); // taking a lock may change memory too
 ///     view.get(0);
 /// }
 /// ```
 ///
-/// ```compile_fail
-/// fn keeps_a_view_of_a_lock(memory: &dsm::SharedMemory, mut epoch: dsm::Epoch, array: dsm::Shared<u64>) {
+/// ```compile_fail,E0505
+/// fn keeps_a_view_of_a_lock(memory: &dsm::SharedMemory, mut epoch: dsm::Epoch, array: dsm::SharedArray<u64>) {
 ///     let guard = memory.lock(0, &mut epoch).unwrap();
 ///     let view = memory.view(&guard, array);
 ///     drop(guard); // released while `view` looks
@@ -349,7 +349,7 @@ impl Core {
 /// What is right compiles:
 ///
 /// ```
-/// fn sums(memory: &dsm::SharedMemory, mut epoch: dsm::Epoch, array: dsm::Shared<u64>) -> dsm::Result<dsm::Epoch> {
+/// fn sums(memory: &dsm::SharedMemory, mut epoch: dsm::Epoch, array: dsm::SharedArray<u64>) -> dsm::Result<dsm::Epoch> {
 ///     memory.view(&epoch, array).set(0, 1);
 ///     let guard = memory.lock(0, &mut epoch)?;
 ///     let view = memory.view(&guard, array);
@@ -475,8 +475,8 @@ impl SharedMemory {
             team,
             stop: eventfd(0, EventfdFlags::CLOEXEC)?,
         });
-        let works: [(&str, fn(&Core)); 3] = [
-            ("dsm-receive", Core::serve_messages),
+        let works = [
+            ("dsm-receive", Core::serve_messages as fn(&Core)),
             ("dsm-send", Core::send_messages),
             ("dsm-faults", Core::serve_faults),
         ];
@@ -523,14 +523,14 @@ impl SharedMemory {
     /// # Errors
     ///
     /// If there is no room.
-    pub fn array<T: Element>(&self, len: usize) -> Result<Shared<T>> {
+    pub fn array<T: Element>(&self, len: usize) -> Result<SharedArray<T>> {
         let mut end = self.end.lock();
         let bytes = len.saturating_mul(size_of::<T>());
         let left = self.bytes - *end;
         if bytes > left {
             return Err(Error::Full { bytes, left });
         }
-        let array = Shared::new(*end, len);
+        let array = SharedArray::new(*end, len);
         *end += bytes.next_multiple_of(PAGE_BYTES);
         Ok(array)
     }
@@ -616,7 +616,7 @@ impl SharedMemory {
     /// Pages of an array get another home with the next barrier (home-based protocol).
     pub fn set_home<T: Element>(
         &self,
-        array: Shared<T>,
+        array: SharedArray<T>,
         elements: std::ops::Range<usize>,
         to: usize,
     ) {
@@ -632,7 +632,7 @@ impl SharedMemory {
     }
 
     /// In which phases this process read and wrote each page of an array: one bit per phase.
-    pub fn accesses<T: Element>(&self, array: Shared<T>) -> Vec<(u64, u64)> {
+    pub fn accesses<T: Element>(&self, array: SharedArray<T>) -> Vec<(u64, u64)> {
         let (first, end) = array.pages(0..array.len());
         self.core.enter(|state| {
             (first..end)

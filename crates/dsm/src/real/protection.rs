@@ -20,6 +20,10 @@ const MAPPINGS: usize = 16;
 /// Threads of one process that may wait at a time.
 const SLOTS: usize = 256;
 
+/// Kinds of accesses in what the handler writes.
+const LOADS: usize = 1;
+const STORES: usize = 2;
+
 const FREE: u32 = 0;
 const WAITS: u32 = 1;
 const GOES_ON: u32 = 2;
@@ -93,11 +97,12 @@ impl Protection {
         let number = |bytes: &[u8]| usize::from_le_bytes(bytes.try_into().expect("8 bytes"));
         let fault = |bytes: &[u8]| {
             let page = ((number(&bytes[8..]) - self.start) / PAGE_BYTES) as u32;
-            // What was a store to a page that allowed nothing is told so by its second fault.
-            let kind = if allows(page) == Permission::Nothing {
-                Access::Read
-            } else {
-                Access::Write
+            let kind = match number(&bytes[..8]) >> 32 {
+                LOADS => Access::Read,
+                STORES => Access::Write,
+                // A store to a page that allowed nothing is told so by its second fault.
+                _ if allows(page) == Permission::Nothing => Access::Read,
+                _ => Access::Write,
             };
             (number(&bytes[..8]) as u32, page, kind)
         };
@@ -160,11 +165,7 @@ fn install() {
 }
 
 /// Notes the fault and waits, if it is in a mapping of ours; otherwise the action before is put back, and meets the fault again.
-extern "C" fn handle(
-    _signal: libc::c_int,
-    info: *mut libc::siginfo_t,
-    _context: *mut libc::c_void,
-) {
+extern "C" fn handle(_signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel gives a valid structure with the address of the fault.
     let address = unsafe { (*info).si_addr() } as usize;
     // SAFETY: the location of this thread's errno, which the interrupted code may still want.
@@ -189,7 +190,7 @@ extern "C" fn handle(
         unsafe { libc::sched_yield() };
     };
     let mut message = [0; 16];
-    message[..8].copy_from_slice(&slot.to_le_bytes());
+    message[..8].copy_from_slice(&(slot | kind_of(context) << 32).to_le_bytes());
     message[8..].copy_from_slice(&address.to_le_bytes());
     // SAFETY: 16 bytes of this frame into a socket of ours, which has room for those of all slots.
     unsafe {
@@ -218,6 +219,21 @@ extern "C" fn handle(
     if !is_served {
         put_back();
     }
+}
+
+/// What the processor says the access was, where it says so.
+#[cfg(target_arch = "x86_64")]
+fn kind_of(context: *mut libc::c_void) -> usize {
+    // SAFETY: the kernel gives a valid context of the interrupted thread.
+    let error =
+        unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_ERR as usize] };
+    if error & 2 == 0 { LOADS } else { STORES }
+}
+
+/// What the processor says the access was, where it says so.
+#[cfg(not(target_arch = "x86_64"))]
+fn kind_of(_context: *mut libc::c_void) -> usize {
+    0
 }
 
 fn put_back() {

@@ -60,7 +60,7 @@ fn run(count: usize, reads: &[Range<usize>], homes: impl Fn(u32) -> u16) -> (u64
     (all.total(|s| s.fetches), accessors)
 }
 
-struct Expected {
+struct Row {
     row_bytes: usize,
     processes: usize,
     one_accessor: usize,
@@ -72,9 +72,9 @@ struct Expected {
 }
 
 /// The published table: all cases of it that state numbers.
-fn table() -> [Expected; 5] {
+fn table() -> [Row; 5] {
     let case =
-        |row_bytes, processes, one_accessor, loads, fetches: [u64; 3], several_writers| Expected {
+        |row_bytes, processes, one_accessor, loads, fetches: [u64; 3], several_writers| Row {
             row_bytes,
             processes,
             one_accessor,

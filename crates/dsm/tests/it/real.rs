@@ -232,7 +232,7 @@ fn seed003_dsm05_a_thread_stores_while_intervals_end() {
     });
 }
 
-fn lock_often(memory: &SharedMemory, epoch: &mut Epoch, words: dsm::Shared<u64>) {
+fn lock_often(memory: &SharedMemory, epoch: &mut Epoch, words: dsm::SharedArray<u64>) {
     for _ in 0..30 {
         let guard = memory.lock(0, epoch).expect("a lock");
         let view = memory.view(&guard, words);
@@ -259,6 +259,10 @@ fn seed003_dsm14_threads_that_miss_one_page_fetch_it_once() {
                         });
                     }
                 });
+            }
+            let has_written = memory.rank() == 0;
+            if cfg!(target_arch = "x86_64") {
+                assert_eq!(memory.accesses(words)[0].1 != 0, has_written, "{options:?}");
             }
             let fetches = memory.statistics().fetches - before;
             (memory.barrier(1, epoch).expect("a barrier"), fetches)
