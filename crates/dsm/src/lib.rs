@@ -41,7 +41,9 @@ pub use machine::conditions::Wakes;
 pub use machine::{Machine, Mutation, Output, Protocol, Setting, Trouble};
 pub use message::{Message, Patch, Record};
 pub use page::{Access, PageMemory, Permission, State};
-pub use real::{Address, Backing, Element, Epoch, Error, LockGuard, Options, Shared, SharedMemory, View};
+pub use real::{
+    Address, Backing, Element, Epoch, Error, LockGuard, Options, SharedArray, SharedMemory, View,
+};
 pub use statistics::Statistics;
 pub use time::{VectorTime, Versions};
 

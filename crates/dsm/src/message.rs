@@ -149,6 +149,8 @@ messages! {
     22 Yield { /** The page. */ page: u32, /** Contents, or none. */ bytes: PageBytes }
     /// The memory is broken: the kind of trouble and who is at fault.
     23 Abort { /** 0 a process was lost, 1 barriers differ. */ trouble: u8, /** The process. */ process: u16 }
+    /// Says nothing: its connection shows when the sender ends.
+    24 Greeting {}
 }
 
 impl Code for Record {

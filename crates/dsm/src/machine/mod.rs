@@ -423,6 +423,7 @@ impl<M: PageMemory> Machine<M> {
             } => self.take_data(page, exclusive, &bytes.0),
             Message::Recall { page, keep } => self.give_up(page, keep),
             Message::Yield { page, bytes } => self.take_back(page, &bytes.0),
+            Message::Greeting {} => {}
             Message::Abort { trouble, process } => self.end(match trouble {
                 0 => Trouble::Lost { process },
                 _ => Trouble::BarriersDiffer { process },

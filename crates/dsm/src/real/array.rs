@@ -57,23 +57,27 @@ elements! {
 
 /// An array in shared memory: where it is, not a right to look at it.
 #[derive(Debug)]
-pub struct Shared<T> {
+pub struct SharedArray<T> {
     start: usize,
     len: usize,
     of: PhantomData<T>,
 }
 
-impl<T> Clone for Shared<T> {
-    fn clone(&self) -> Shared<T> {
+impl<T> Clone for SharedArray<T> {
+    fn clone(&self) -> SharedArray<T> {
         *self
     }
 }
 
-impl<T> Copy for Shared<T> {}
+impl<T> Copy for SharedArray<T> {}
 
-impl<T: Element> Shared<T> {
-    pub(super) fn new(start: usize, len: usize) -> Shared<T> {
-        Shared { start, len, of: PhantomData }
+impl<T: Element> SharedArray<T> {
+    pub(super) fn new(start: usize, len: usize) -> SharedArray<T> {
+        SharedArray {
+            start,
+            len,
+            of: PhantomData,
+        }
     }
 
     /// How many elements it has.
@@ -88,9 +92,16 @@ impl<T: Element> Shared<T> {
 
     /// Its pages that have some of these elements: the first, and the one behind the last.
     pub(super) fn pages(&self, elements: Range<usize>) -> (u32, u32) {
-        assert!(elements.start <= elements.end && elements.end <= self.len, "elements of another array");
-        let bytes = self.start + elements.start * size_of::<T>()..self.start + elements.end * size_of::<T>();
-        ((bytes.start / PAGE_BYTES) as u32, bytes.end.div_ceil(PAGE_BYTES) as u32)
+        assert!(
+            elements.start <= elements.end && elements.end <= self.len,
+            "elements of another array"
+        );
+        let bytes = self.start + elements.start * size_of::<T>()
+            ..self.start + elements.end * size_of::<T>();
+        (
+            (bytes.start / PAGE_BYTES) as u32,
+            bytes.end.div_ceil(PAGE_BYTES) as u32,
+        )
     }
 }
 
@@ -98,20 +109,28 @@ impl<T: Element> Shared<T> {
 #[derive(Debug)]
 pub struct View<'e, T> {
     core: &'e Core,
-    array: Shared<T>,
+    array: SharedArray<T>,
     epoch: PhantomData<&'e Epoch>,
 }
 
 impl SharedMemory {
     /// Looks at an array, until the next point of synchronisation.
-    pub fn view<'e, T: Element>(&'e self, _epoch: &'e Epoch, array: Shared<T>) -> View<'e, T> {
-        View { core: &self.core, array, epoch: PhantomData }
+    pub fn view<'e, T: Element>(&'e self, _epoch: &'e Epoch, array: SharedArray<T>) -> View<'e, T> {
+        View {
+            core: &self.core,
+            array,
+            epoch: PhantomData,
+        }
     }
 }
 
 impl<T: Element> View<'_, T> {
     fn place_of(&self, index: usize) -> usize {
-        assert!(index < self.array.len, "element {index} of a shared array of {}", self.array.len);
+        assert!(
+            index < self.array.len,
+            "element {index} of a shared array of {}",
+            self.array.len
+        );
         self.array.start + index * size_of::<T>()
     }
 

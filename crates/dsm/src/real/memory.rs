@@ -9,12 +9,12 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use client::{Status, Team};
+use client::Team;
 use parking_lot::{Condvar, Mutex};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use rustix::fd::OwnedFd;
 
-use super::array::{Element, Shared};
+use super::array::{Element, SharedArray};
 use super::region::{Backing, Guard, PAGE_BYTES, Region, RegionPages};
 use crate::codec::{Code, Reader};
 use crate::machine::conditions::Wakes;
@@ -29,6 +29,11 @@ const TAG: u64 = 0x7061_7269_6f64_736d;
 const OF_FAULT: u64 = 1 << 63;
 /// Where the memory lies in all processes.
 const COMMON: usize = 0x6a00_0000_0000;
+/// After so long without a message it is asked whether the others are there.
+const PROBE: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
 
 /// Where the memory lies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +62,13 @@ pub struct Options {
 impl Options {
     /// The home-based protocol, with what the host offers to notice accesses.
     pub fn new(bytes: usize) -> Options {
-        Options { bytes, protocol: Protocol::HomeBased, backing: None, address: Address::Common, prefetch: 0 }
+        Options {
+            bytes,
+            protocol: Protocol::HomeBased,
+            backing: None,
+            address: Address::Common,
+            prefetch: 0,
+        }
     }
 }
 
@@ -130,8 +141,12 @@ impl Core {
                     state.outbox.push_back((to, message));
                     self.to_send.notify_one();
                 }
-                Output::Ready { ticket } if ticket & OF_FAULT != 0 => self.region.wake(ticket as u32),
-                Output::Failed { ticket, .. } if ticket & OF_FAULT != 0 => self.region.poison(ticket as u32),
+                Output::Ready { ticket } if ticket & OF_FAULT != 0 => {
+                    self.region.wake(ticket as u32)
+                }
+                Output::Failed { ticket, .. } if ticket & OF_FAULT != 0 => {
+                    self.region.poison(ticket as u32)
+                }
                 Output::Ready { ticket } => {
                     state.finished.insert(ticket, Ok(()));
                     self.changed.notify_all();
@@ -145,7 +160,10 @@ impl Core {
     }
 
     /// Does something with a new ticket and waits until that is ready.
-    fn complete(&self, act: impl FnOnce(&mut State, u64) -> std::result::Result<(), Trouble>) -> Result<()> {
+    fn complete(
+        &self,
+        act: impl FnOnce(&mut State, u64) -> std::result::Result<(), Trouble>,
+    ) -> Result<()> {
         let mut state = self.state.lock();
         state.next_ticket += 1;
         let ticket = state.next_ticket;
@@ -170,7 +188,11 @@ impl Core {
     /// One access of a program whose memory is software: done while nothing else happens to the page.
     pub(super) fn access<R>(&self, at: usize, kind: Access, act: impl FnOnce(*mut u8) -> R) -> R {
         let page = (at / PAGE_BYTES) as u32;
-        let enough = if kind == Access::Read { Permission::Reading } else { Permission::Writing };
+        let enough = if kind == Access::Read {
+            Permission::Reading
+        } else {
+            Permission::Writing
+        };
         let mut state = self.state.lock();
         while state.machine.memory.allows(page) < enough {
             state.next_ticket += 1;
@@ -193,23 +215,46 @@ impl Core {
 
     fn serve_messages(&self) {
         loop {
-            match self.team.receive(None, TAG) {
-                Ok(message) if message.bytes.is_empty() => return,
-                Ok(message) => {
-                    let mut reader = Reader::new(&message.bytes);
-                    let from = message.from as u16;
-                    match Message::take(&mut reader).filter(|_| reader.is_empty()) {
-                        Some(message) => self.enter(|state| state.machine.receive(from, message)),
-                        None => self.enter(|state| state.machine.lose(from)),
+            match self.team.try_receive(None, TAG) {
+                Ok(Some(message)) if message.bytes.is_empty() => return,
+                Ok(Some(message)) => self.take(&message),
+                Ok(None) => {
+                    let has_some = self.team.descriptor().map(|descriptor| {
+                        let mut wanted = [PollFd::new(&descriptor, PollFlags::IN)];
+                        poll(&mut wanted, Some(&PROBE)).is_ok_and(|count| count > 0)
+                    });
+                    if let Ok(false) = has_some {
+                        self.probe();
                     }
                 }
-                Err(error) if error.status() == Status::TimedOut => {}
                 Err(error) => {
                     return self.enter(|state| {
                         state.broken = Some(error);
                         state.machine.cut_off();
                     });
                 }
+            }
+        }
+    }
+
+    fn take(&self, message: &client::Message) {
+        let mut reader = Reader::new(&message.bytes);
+        let from = message.from as u16;
+        match Message::take(&mut reader).filter(|_| reader.is_empty()) {
+            Some(message) => self.enter(|state| state.machine.receive(from, message)),
+            None => self.enter(|state| state.machine.lose(from)),
+        }
+    }
+
+    /// Asks after each process: one whose connection has ended is lost to all. A wait for a message of any process ends only with the last
+    /// of them.
+    fn probe(&self) {
+        let me = self.team.rank();
+        for rank in (0..self.team.size()).filter(|rank| *rank != me) {
+            match self.team.try_receive(rank, TAG) {
+                Ok(Some(message)) => self.take(&message),
+                Ok(None) => {}
+                Err(_) => self.enter(|state| state.machine.lose(rank as u16)),
             }
         }
     }
@@ -240,7 +285,10 @@ impl Core {
             Guard::Software => return,
         };
         loop {
-            let mut wanted = [PollFd::new(&descriptor, PollFlags::IN), PollFd::new(&self.stop, PollFlags::IN)];
+            let mut wanted = [
+                PollFd::new(&descriptor, PollFlags::IN),
+                PollFd::new(&self.stop, PollFlags::IN),
+            ];
             if poll(&mut wanted, None).is_err() {
                 continue;
             }
@@ -250,13 +298,18 @@ impl Core {
             match &self.region.guard {
                 Guard::Userfault(userfault) => {
                     for (page, kind) in userfault.faults() {
-                        self.enter(|state| state.machine.fault(page, kind, OF_FAULT | u64::from(page)));
+                        self.enter(|state| {
+                            state.machine.fault(page, kind, OF_FAULT | u64::from(page))
+                        });
                     }
                 }
                 Guard::Protection(protection) => {
-                    let faults = protection.faults(|page| self.state.lock().machine.memory.allows(page));
+                    let faults =
+                        protection.faults(|page| self.state.lock().machine.memory.allows(page));
                     for (slot, page, kind) in faults {
-                        self.enter(|state| state.machine.fault(page, kind, OF_FAULT | u64::from(slot)));
+                        self.enter(|state| {
+                            state.machine.fault(page, kind, OF_FAULT | u64::from(slot))
+                        });
                     }
                 }
                 Guard::Software => return,
@@ -268,24 +321,24 @@ impl Core {
 /// The right to access shared memory between two points of synchronisation. What is looked at with it cannot be looked at behind
 /// the next one.
 ///
-/// ```compile_fail
-/// fn keeps_a_view(memory: &dsm::SharedMemory, epoch: dsm::Epoch, array: dsm::Shared<u64>) {
+/// ```compile_fail,E0505
+/// fn keeps_a_view(memory: &dsm::SharedMemory, epoch: dsm::Epoch, array: dsm::SharedArray<u64>) {
 ///     let view = memory.view(&epoch, array);
 ///     let epoch = memory.barrier(0, epoch).unwrap(); // `epoch` is borrowed by `view`
 ///     view.get(0);
 /// }
 /// ```
 ///
-/// ```compile_fail
-/// fn keeps_a_view_over_a_lock(memory: &dsm::SharedMemory, mut epoch: dsm::Epoch, array: dsm::Shared<u64>) {
+/// ```compile_fail,E0502
+/// fn keeps_a_view_over_a_lock(memory: &dsm::SharedMemory, mut epoch: dsm::Epoch, array: dsm::SharedArray<u64>) {
 ///     let view = memory.view(&epoch, array);
 ///     let guard = memory.lock(0, &mut epoch).unwrap(); // taking a lock may change memory too
 ///     view.get(0);
 /// }
 /// ```
 ///
-/// ```compile_fail
-/// fn keeps_a_view_of_a_lock(memory: &dsm::SharedMemory, mut epoch: dsm::Epoch, array: dsm::Shared<u64>) {
+/// ```compile_fail,E0505
+/// fn keeps_a_view_of_a_lock(memory: &dsm::SharedMemory, mut epoch: dsm::Epoch, array: dsm::SharedArray<u64>) {
 ///     let guard = memory.lock(0, &mut epoch).unwrap();
 ///     let view = memory.view(&guard, array);
 ///     drop(guard); // released while `view` looks
@@ -296,7 +349,7 @@ impl Core {
 /// What is right compiles:
 ///
 /// ```
-/// fn sums(memory: &dsm::SharedMemory, mut epoch: dsm::Epoch, array: dsm::Shared<u64>) -> dsm::Result<dsm::Epoch> {
+/// fn sums(memory: &dsm::SharedMemory, mut epoch: dsm::Epoch, array: dsm::SharedArray<u64>) -> dsm::Result<dsm::Epoch> {
 ///     memory.view(&epoch, array).set(0, 1);
 ///     let guard = memory.lock(0, &mut epoch)?;
 ///     let view = memory.view(&guard, array);
@@ -342,19 +395,26 @@ impl LockGuard<'_> {
     /// If a process has ended.
     pub fn wait(&mut self, condition: u32) -> Result<()> {
         let lock = self.lock;
-        self.memory.core.complete(|state, ticket| state.machine.wait_for(lock, condition, ticket))
+        self.memory
+            .core
+            .complete(|state, ticket| state.machine.wait_for(lock, condition, ticket))
     }
 
     /// Tells those who wait for a condition.
     pub fn signal(&mut self, condition: u32, wakes: Wakes) {
-        self.memory.core.enter(|state| state.machine.signal(condition, wakes));
+        self.memory
+            .core
+            .enter(|state| state.machine.signal(condition, wakes));
     }
 }
 
 impl Drop for LockGuard<'_> {
     fn drop(&mut self) {
         // Only a memory that is broken refuses, and says so at the next call.
-        let _ = self.memory.core.enter(|state| state.machine.release(self.lock));
+        let _ = self
+            .memory
+            .core
+            .enter(|state| state.machine.release(self.lock));
     }
 }
 
@@ -375,7 +435,8 @@ impl SharedMemory {
     /// If the memory cannot be mapped, or a member is missing.
     pub fn start(team: Team, options: &Options) -> Result<(SharedMemory, Epoch)> {
         assert!(options.bytes > 0, "a shared memory has bytes");
-        let pages = u32::try_from(options.bytes.div_ceil(PAGE_BYTES)).map_err(|_| rustix::io::Errno::NOMEM)?;
+        let pages = u32::try_from(options.bytes.div_ceil(PAGE_BYTES))
+            .map_err(|_| rustix::io::Errno::NOMEM)?;
         let processes = u16::try_from(team.size()).expect("fewer than 65536 processes");
         let address = (options.address == Address::Common).then_some(COMMON);
         let map = |backing| Region::new(pages, address, backing);
@@ -384,14 +445,23 @@ impl SharedMemory {
             None => map(Backing::Userfault).or_else(|_| map(Backing::Protection))?,
         };
         let region = Arc::new(region);
-        let setting = Setting { protocol: options.protocol, prefetch: options.prefetch, ..Setting::new(processes, pages) };
+        let setting = Setting {
+            protocol: options.protocol,
+            prefetch: options.prefetch,
+            ..Setting::new(processes, pages)
+        };
         // Homes are dealt in blocks: process 0 has the first pages.
         let share = pages.div_ceil(u32::from(processes)).max(1);
         let memory = RegionPages::new(region.clone(), pages);
-        let machine = Machine::new(team.rank() as u16, setting, memory, |page| (page / share) as u16);
+        let machine = Machine::new(team.rank() as u16, setting, memory, |page| {
+            (page / share) as u16
+        });
+        let me = team.rank() as u16;
+        let others = (0..processes).filter(|to| *to != me);
         let state = State {
             machine,
-            outbox: VecDeque::new(),
+            // The end of a process is seen on its connection, so there is one to each.
+            outbox: others.map(|to| (to, Message::Greeting {})).collect(),
             finished: HashMap::new(),
             next_ticket: 0,
             broken: None,
@@ -405,11 +475,17 @@ impl SharedMemory {
             team,
             stop: eventfd(0, EventfdFlags::CLOEXEC)?,
         });
-        let works: [(&str, fn(&Core)); 3] = [("dsm-receive", Core::serve_messages), ("dsm-send", Core::send_messages), ("dsm-faults", Core::serve_faults)];
+        let works = [
+            ("dsm-receive", Core::serve_messages as fn(&Core)),
+            ("dsm-send", Core::send_messages),
+            ("dsm-faults", Core::serve_faults),
+        ];
         let threads = works.map(|(name, work)| {
             let core = core.clone();
             let thread = std::thread::Builder::new().name(name.to_owned());
-            thread.spawn(move || work(&core)).expect("a thread of the shared memory")
+            thread
+                .spawn(move || work(&core))
+                .expect("a thread of the shared memory")
         });
         let memory = SharedMemory {
             core,
@@ -417,12 +493,19 @@ impl SharedMemory {
             end: Mutex::new(0),
             bytes: pages as usize * PAGE_BYTES,
         };
-        Ok((memory, Epoch { thread: PhantomData }))
+        Ok((
+            memory,
+            Epoch {
+                thread: PhantomData,
+            },
+        ))
     }
 
     /// For another thread of this process: it may access memory and take locks, and comes to no barrier.
     pub fn epoch_of_thread(&self) -> Epoch {
-        Epoch { thread: PhantomData }
+        Epoch {
+            thread: PhantomData,
+        }
     }
 
     /// The number of this process.
@@ -440,14 +523,14 @@ impl SharedMemory {
     /// # Errors
     ///
     /// If there is no room.
-    pub fn array<T: Element>(&self, len: usize) -> Result<Shared<T>> {
+    pub fn array<T: Element>(&self, len: usize) -> Result<SharedArray<T>> {
         let mut end = self.end.lock();
         let bytes = len.saturating_mul(size_of::<T>());
         let left = self.bytes - *end;
         if bytes > left {
             return Err(Error::Full { bytes, left });
         }
-        let array = Shared::new(*end, len);
+        let array = SharedArray::new(*end, len);
         *end += bytes.next_multiple_of(PAGE_BYTES);
         Ok(array)
     }
@@ -485,7 +568,9 @@ impl SharedMemory {
 
     /// Takes a lock if it is free and here. Otherwise it is asked for, so that trying again succeeds before long.
     pub fn try_lock<'a>(&'a self, lock: u32, _epoch: &'a mut Epoch) -> Option<LockGuard<'a>> {
-        self.core.enter(|state| state.machine.try_acquire(lock)).map(|()| self.guard(lock))
+        self.core
+            .enter(|state| state.machine.try_acquire(lock))
+            .map(|()| self.guard(lock))
     }
 
     /// Waits for a lock, but not longer than this.
@@ -493,7 +578,12 @@ impl SharedMemory {
     /// # Errors
     ///
     /// If it did not come in time, or a process has ended.
-    pub fn lock_for<'a>(&'a self, lock: u32, _epoch: &'a mut Epoch, time: Duration) -> Result<LockGuard<'a>> {
+    pub fn lock_for<'a>(
+        &'a self,
+        lock: u32,
+        _epoch: &'a mut Epoch,
+        time: Duration,
+    ) -> Result<LockGuard<'a>> {
         let until = Instant::now() + time;
         let mut state = self.core.state.lock();
         state.next_ticket += 1;
@@ -513,14 +603,27 @@ impl SharedMemory {
     }
 
     fn guard(&self, lock: u32) -> LockGuard<'_> {
-        LockGuard { memory: self, lock, epoch: Epoch { thread: PhantomData }, outer: PhantomData }
+        LockGuard {
+            memory: self,
+            lock,
+            epoch: Epoch {
+                thread: PhantomData,
+            },
+            outer: PhantomData,
+        }
     }
 
     /// Pages of an array get another home with the next barrier (home-based protocol).
-    pub fn set_home<T: Element>(&self, array: Shared<T>, elements: std::ops::Range<usize>, to: usize) {
+    pub fn set_home<T: Element>(
+        &self,
+        array: SharedArray<T>,
+        elements: std::ops::Range<usize>,
+        to: usize,
+    ) {
         let (first, end) = array.pages(elements);
         let to = u16::try_from(to).expect("fewer than 65536 processes");
-        self.core.enter(|state| state.machine.set_home(first, end - first, to));
+        self.core
+            .enter(|state| state.machine.set_home(first, end - first, to));
     }
 
     /// Begins a phase of the program, for the record of accesses.
@@ -529,9 +632,13 @@ impl SharedMemory {
     }
 
     /// In which phases this process read and wrote each page of an array: one bit per phase.
-    pub fn accesses<T: Element>(&self, array: Shared<T>) -> Vec<(u64, u64)> {
+    pub fn accesses<T: Element>(&self, array: SharedArray<T>) -> Vec<(u64, u64)> {
         let (first, end) = array.pages(0..array.len());
-        self.core.enter(|state| (first..end).map(|page| state.machine.accesses_of(page)).collect())
+        self.core.enter(|state| {
+            (first..end)
+                .map(|page| state.machine.accesses_of(page))
+                .collect()
+        })
     }
 
     /// Counters of this process.
@@ -545,7 +652,11 @@ impl SharedMemory {
     ///
     /// If a process has ended before.
     pub fn exit(self, epoch: Epoch) -> Result<()> {
-        self.barrier(u32::MAX, epoch).map(drop)
+        self.barrier(u32::MAX, epoch)?;
+        let team = self.core.team.clone();
+        drop(self);
+        // From here on no thread takes messages, so that the team may share another memory.
+        team.barrier().map_err(Error::Team)
     }
 }
 

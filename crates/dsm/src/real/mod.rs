@@ -18,6 +18,6 @@ mod protection;
 mod region;
 mod userfault;
 
-pub use array::{Element, Shared, View};
+pub use array::{Element, SharedArray, View};
 pub use memory::{Address, Epoch, Error, LockGuard, Options, SharedMemory};
 pub use region::Backing;

@@ -20,6 +20,10 @@ const MAPPINGS: usize = 16;
 /// Threads of one process that may wait at a time.
 const SLOTS: usize = 256;
 
+/// Kinds of accesses in what the handler writes.
+const LOADS: usize = 1;
+const STORES: usize = 2;
+
 const FREE: u32 = 0;
 const WAITS: u32 = 1;
 const GOES_ON: u32 = 2;
@@ -32,7 +36,13 @@ struct Entry {
     writer: AtomicI32,
 }
 
-static ENTRIES: [Entry; MAPPINGS] = [const { Entry { start: AtomicUsize::new(0), len: AtomicUsize::new(0), writer: AtomicI32::new(-1) } }; MAPPINGS];
+static ENTRIES: [Entry; MAPPINGS] = [const {
+    Entry {
+        start: AtomicUsize::new(0),
+        len: AtomicUsize::new(0),
+        writer: AtomicI32::new(-1),
+    }
+}; MAPPINGS];
 static STATES: [AtomicU32; SLOTS] = [const { AtomicU32::new(FREE) }; SLOTS];
 static TAKEN: Mutex<()> = Mutex::new(());
 static BEFORE: OnceLock<libc::sigaction> = OnceLock::new();
@@ -48,15 +58,31 @@ pub(super) struct Protection {
 
 impl Protection {
     pub(super) fn new(start: usize, len: usize) -> Result<Protection> {
-        let (reader, writer) = socketpair(AddressFamily::UNIX, SocketType::STREAM, SocketFlags::CLOEXEC, None)?;
-        let _taken = TAKEN.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        let free = ENTRIES.iter().position(|entry| entry.len.load(Ordering::Acquire) == 0);
+        let (reader, writer) = socketpair(
+            AddressFamily::UNIX,
+            SocketType::STREAM,
+            SocketFlags::CLOEXEC,
+            None,
+        )?;
+        let _taken = TAKEN
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner());
+        let free = ENTRIES
+            .iter()
+            .position(|entry| entry.len.load(Ordering::Acquire) == 0);
         let entry = free.ok_or(rustix::io::Errno::NFILE)?;
         ENTRIES[entry].start.store(start, Ordering::Relaxed);
-        ENTRIES[entry].writer.store(writer.as_raw_fd(), Ordering::Relaxed);
+        ENTRIES[entry]
+            .writer
+            .store(writer.as_raw_fd(), Ordering::Relaxed);
         ENTRIES[entry].len.store(len, Ordering::Release);
         install();
-        Ok(Protection { entry, start, reader, _writer: writer })
+        Ok(Protection {
+            entry,
+            start,
+            reader,
+            _writer: writer,
+        })
     }
 
     /// Readable when a thread waits.
@@ -71,8 +97,13 @@ impl Protection {
         let number = |bytes: &[u8]| usize::from_le_bytes(bytes.try_into().expect("8 bytes"));
         let fault = |bytes: &[u8]| {
             let page = ((number(&bytes[8..]) - self.start) / PAGE_BYTES) as u32;
-            // What was a store to a page that allowed nothing is told so by its second fault.
-            let kind = if allows(page) == Permission::Nothing { Access::Read } else { Access::Write };
+            let kind = match number(&bytes[..8]) >> 32 {
+                LOADS => Access::Read,
+                STORES => Access::Write,
+                // A store to a page that allowed nothing is told so by its second fault.
+                _ if allows(page) == Permission::Nothing => Access::Read,
+                _ => Access::Write,
+            };
             (number(&bytes[..8]) as u32, page, kind)
         };
         bytes[..len].chunks_exact(16).map(fault).collect()
@@ -87,7 +118,8 @@ impl Protection {
         let place = std::ptr::without_provenance_mut(address);
         // SAFETY: a page of this mapping, which nothing accesses but through raw pointers, and whose faults are handled here.
         let outcome = unsafe { mprotect(place, PAGE_BYTES, flags) };
-        outcome.expect("mprotect: more pages with different permissions than vm.max_map_count allows");
+        outcome
+            .expect("mprotect: more pages with different permissions than vm.max_map_count allows");
     }
 
     pub(super) fn wake(&self, slot: usize) {
@@ -108,13 +140,21 @@ impl Drop for Protection {
 fn finish(slot: usize, state: u32) {
     STATES[slot].store(state, Ordering::Release);
     // SAFETY: wakes who waits on a static word.
-    unsafe { libc::syscall(libc::SYS_futex, STATES[slot].as_ptr(), libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG, 1) };
+    unsafe {
+        libc::syscall(
+            libc::SYS_futex,
+            STATES[slot].as_ptr(),
+            libc::FUTEX_WAKE | libc::FUTEX_PRIVATE_FLAG,
+            1,
+        )
+    };
 }
 
 fn install() {
     BEFORE.get_or_init(|| {
         // SAFETY: an action is plain data, for which zeros are valid.
-        let (mut action, mut before): (libc::sigaction, libc::sigaction) = unsafe { std::mem::zeroed() };
+        let (mut action, mut before): (libc::sigaction, libc::sigaction) =
+            unsafe { std::mem::zeroed() };
         action.sa_sigaction = handle as *const () as usize;
         action.sa_flags = libc::SA_SIGINFO | libc::SA_ONSTACK | libc::SA_NODEFER;
         // SAFETY: both structures live here; the handler calls nothing that a handler may not call.
@@ -125,7 +165,7 @@ fn install() {
 }
 
 /// Notes the fault and waits, if it is in a mapping of ours; otherwise the action before is put back, and meets the fault again.
-extern "C" fn handle(_signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+extern "C" fn handle(_signal: libc::c_int, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
     // SAFETY: the kernel gives a valid structure with the address of the fault.
     let address = unsafe { (*info).si_addr() } as usize;
     // SAFETY: the location of this thread's errno, which the interrupted code may still want.
@@ -139,7 +179,8 @@ extern "C" fn handle(_signal: libc::c_int, info: *mut libc::siginfo_t, _context:
     };
     let slot = loop {
         let free = (0..SLOTS).find(|slot| {
-            let taken = STATES[*slot].compare_exchange(FREE, WAITS, Ordering::AcqRel, Ordering::Relaxed);
+            let taken =
+                STATES[*slot].compare_exchange(FREE, WAITS, Ordering::AcqRel, Ordering::Relaxed);
             taken.is_ok()
         });
         if let Some(slot) = free {
@@ -149,14 +190,28 @@ extern "C" fn handle(_signal: libc::c_int, info: *mut libc::siginfo_t, _context:
         unsafe { libc::sched_yield() };
     };
     let mut message = [0; 16];
-    message[..8].copy_from_slice(&slot.to_le_bytes());
+    message[..8].copy_from_slice(&(slot | kind_of(context) << 32).to_le_bytes());
     message[8..].copy_from_slice(&address.to_le_bytes());
     // SAFETY: 16 bytes of this frame into a socket of ours, which has room for those of all slots.
-    unsafe { libc::write(entry.writer.load(Ordering::Relaxed), message.as_ptr().cast(), message.len()) };
+    unsafe {
+        libc::write(
+            entry.writer.load(Ordering::Relaxed),
+            message.as_ptr().cast(),
+            message.len(),
+        )
+    };
     let state = &STATES[slot];
     while state.load(Ordering::Acquire) == WAITS {
         // SAFETY: waits on a static word while it says that the fault is not served.
-        unsafe { libc::syscall(libc::SYS_futex, state.as_ptr(), libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG, WAITS, std::ptr::null::<libc::timespec>()) };
+        unsafe {
+            libc::syscall(
+                libc::SYS_futex,
+                state.as_ptr(),
+                libc::FUTEX_WAIT | libc::FUTEX_PRIVATE_FLAG,
+                WAITS,
+                std::ptr::null::<libc::timespec>(),
+            )
+        };
     }
     let is_served = state.swap(FREE, Ordering::AcqRel) == GOES_ON;
     // SAFETY: as read above.
@@ -164,6 +219,21 @@ extern "C" fn handle(_signal: libc::c_int, info: *mut libc::siginfo_t, _context:
     if !is_served {
         put_back();
     }
+}
+
+/// What the processor says the access was, where it says so.
+#[cfg(target_arch = "x86_64")]
+fn kind_of(context: *mut libc::c_void) -> usize {
+    // SAFETY: the kernel gives a valid context of the interrupted thread.
+    let error =
+        unsafe { (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_ERR as usize] };
+    if error & 2 == 0 { LOADS } else { STORES }
+}
+
+/// What the processor says the access was, where it says so.
+#[cfg(not(target_arch = "x86_64"))]
+fn kind_of(_context: *mut libc::c_void) -> usize {
+    0
 }
 
 fn put_back() {

@@ -53,14 +53,25 @@ unsafe impl Sync for Region {}
 
 impl Region {
     /// Maps so many pages, for the program at an address if one is given.
-    pub(super) fn new(pages: u32, address: Option<usize>, backing: Backing) -> rustix::io::Result<Region> {
+    pub(super) fn new(
+        pages: u32,
+        address: Option<usize>,
+        backing: Backing,
+    ) -> rustix::io::Result<Region> {
         let len = pages as usize * PAGE_BYTES;
         let file = memfd_create("pario-dsm", MemfdFlags::CLOEXEC)?;
         ftruncate(&file, len as u64)?;
         let all = ProtFlags::READ | ProtFlags::WRITE;
-        let first = if backing == Backing::Protection { ProtFlags::empty() } else { all };
+        let first = if backing == Backing::Protection {
+            ProtFlags::empty()
+        } else {
+            all
+        };
         let (hint, flags) = match address {
-            Some(address) => (std::ptr::without_provenance_mut(address), MapFlags::SHARED | MapFlags::FIXED_NOREPLACE),
+            Some(address) => (
+                std::ptr::without_provenance_mut(address),
+                MapFlags::SHARED | MapFlags::FIXED_NOREPLACE,
+            ),
             None => (std::ptr::null_mut(), MapFlags::SHARED),
         };
         // SAFETY: a new mapping; at a fixed address it replaces none.
@@ -87,8 +98,16 @@ impl Region {
 
     /// Where the program accesses a byte: its own mapping, or the other where every access is a call.
     pub(super) fn place(&self, at: usize) -> *mut u8 {
-        assert!(at < self.len, "byte {at} of a shared memory of {} bytes", self.len);
-        let base = if matches!(self.guard, Guard::Software) { self.alias } else { self.program };
+        assert!(
+            at < self.len,
+            "byte {at} of a shared memory of {} bytes",
+            self.len
+        );
+        let base = if matches!(self.guard, Guard::Software) {
+            self.alias
+        } else {
+            self.program
+        };
         base.as_ptr().wrapping_add(at)
     }
 
@@ -116,7 +135,10 @@ impl Region {
 
     fn alias_of(&self, page: u32, at: usize, len: usize) -> *mut u8 {
         let start = page as usize * PAGE_BYTES + at;
-        assert!(at + len <= PAGE_BYTES && start + len <= self.len, "bytes outside of a page");
+        assert!(
+            at + len <= PAGE_BYTES && start + len <= self.len,
+            "bytes outside of a page"
+        );
         self.alias.as_ptr().wrapping_add(start)
     }
 }
@@ -141,7 +163,10 @@ pub(super) struct RegionPages {
 
 impl RegionPages {
     pub(super) fn new(region: Arc<Region>, pages: u32) -> RegionPages {
-        RegionPages { region, now: vec![Permission::Nothing; pages as usize] }
+        RegionPages {
+            region,
+            now: vec![Permission::Nothing; pages as usize],
+        }
     }
 
     /// What a page allows.

@@ -55,7 +55,8 @@ impl Userfault {
 
     fn call(&self, number: u64, arguments: &mut [u64]) -> Result<()> {
         // SAFETY: each number goes with as many values as its structure has, all of 64 bits, and concerns the registered mapping only.
-        let outcome = unsafe { libc::ioctl(self.fd.as_raw_fd(), number as _, arguments.as_mut_ptr()) };
+        let outcome =
+            unsafe { libc::ioctl(self.fd.as_raw_fd(), number as _, arguments.as_mut_ptr()) };
         if outcome == -1 {
             return Err(Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO));
         }
@@ -66,11 +67,17 @@ impl Userfault {
     pub(super) fn faults(&self) -> Vec<(u32, Access)> {
         let mut events = [0; EVENT_BYTES * 16];
         let len = read(&self.fd, &mut events).unwrap_or(0);
-        let faults = events[..len].chunks_exact(EVENT_BYTES).filter(|event| event[0] == FAULT);
+        let faults = events[..len]
+            .chunks_exact(EVENT_BYTES)
+            .filter(|event| event[0] == FAULT);
         let number = |bytes: &[u8]| u64::from_le_bytes(bytes.try_into().expect("8 bytes"));
         let fault = |event: &[u8]| {
             let (flags, address) = (number(&event[8..16]), number(&event[16..24]));
-            let kind = if flags & 3 == 0 { Access::Read } else { Access::Write };
+            let kind = if flags & 3 == 0 {
+                Access::Read
+            } else {
+                Access::Write
+            };
             let page = (address as usize - self.start) / PAGE_BYTES;
             (page as u32, kind)
         };
@@ -82,27 +89,41 @@ impl Userfault {
         let (address, len) = (address as u64, PAGE_BYTES as u64);
         let outcome = match (before, what) {
             (_, Permission::Nothing) => {
-                assert!(address as usize + PAGE_BYTES <= self.start + self.len, "a page of another mapping");
+                assert!(
+                    address as usize + PAGE_BYTES <= self.start + self.len,
+                    "a page of another mapping"
+                );
                 let place = std::ptr::without_provenance_mut(address as usize);
                 // SAFETY: a page of the registered mapping, which is shared: its contents stay in the memory file.
                 unsafe { madvise(place, PAGE_BYTES, Advice::LinuxDontNeed) }
             }
-            (Permission::Nothing, Permission::Reading) => self.call(CONTINUE, &mut [address, len, 2, 0]),
-            (Permission::Nothing, Permission::Writing) => self.call(CONTINUE, &mut [address, len, 0, 0]),
+            (Permission::Nothing, Permission::Reading) => {
+                self.call(CONTINUE, &mut [address, len, 2, 0])
+            }
+            (Permission::Nothing, Permission::Writing) => {
+                self.call(CONTINUE, &mut [address, len, 0, 0])
+            }
             (_, Permission::Reading) => self.call(WRITE_PROTECT, &mut [address, len, 1]),
             (_, Permission::Writing) => self.call(WRITE_PROTECT, &mut [address, len, 0]),
         };
         // A page that is mapped already has the permission it was mapped with, and threads are woken in any case.
-        assert!(matches!(outcome, Ok(()) | Err(Errno::EXIST)), "userfaultfd refuses {what:?} at {address:#x}: {outcome:?}");
+        assert!(
+            matches!(outcome, Ok(()) | Err(Errno::EXIST)),
+            "userfaultfd refuses {what:?} at {address:#x}: {outcome:?}"
+        );
     }
 
     pub(super) fn wake(&self, address: usize) {
-        self.call(WAKE, &mut [address as u64, PAGE_BYTES as u64]).expect("waking threads of a registered page");
+        self.call(WAKE, &mut [address as u64, PAGE_BYTES as u64])
+            .expect("waking threads of a registered page");
     }
 
     /// A thread that touches the page gets SIGBUS; on kernels without poison it faults again.
     pub(super) fn poison(&self, address: usize) {
-        if self.call(POISON, &mut [address as u64, PAGE_BYTES as u64, 0, 0]).is_err() {
+        if self
+            .call(POISON, &mut [address as u64, PAGE_BYTES as u64, 0, 0])
+            .is_err()
+        {
             self.wake(address);
         }
     }

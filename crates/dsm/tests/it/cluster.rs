@@ -39,15 +39,20 @@ pub(crate) struct Cluster {
 }
 
 impl Cluster {
+    /// Page `p` of `n` processes is at home at process `p` modulo `n`.
     pub(crate) fn new(setting: &Setting) -> Cluster {
-        let pages = setting.pages as usize;
         let count = u32::from(setting.processes);
+        Cluster::with_homes(setting, |page| (page % count) as u16)
+    }
+
+    pub(crate) fn with_homes(setting: &Setting, homes: impl Fn(u32) -> u16) -> Cluster {
+        let pages = setting.pages as usize;
         let machines = (0..setting.processes).map(|me| {
             let memory = Plain {
                 bytes: vec![0; pages * PAGE],
                 allowed: vec![Permission::Nothing; pages],
             };
-            Machine::new(me, setting.clone(), memory, |page| (page % count) as u16)
+            Machine::new(me, setting.clone(), memory, &homes)
         });
         Cluster {
             machines: machines.collect(),

@@ -3,6 +3,8 @@
 //! Statements of the source are in the names (`docs/statements.md`).
 
 mod cluster;
+mod placement;
+mod processes;
 mod protocols;
 mod real;
 mod simulated;
