@@ -50,7 +50,7 @@ enum Looks {
 /// file. After a fork a child gets errors from it and sends nothing.
 ///
 /// A client that was cut off for longer than its lease counts as dead: what it does next is refused with
-/// [`Status::Fenced`](wire::Status::Fenced), and so is everything with files that it had open, their next
+/// [`Status::Fenced`], and so is everything with files that it had open, their next
 /// sync and close included if they had written anything. Whatever the client opens after that it opens as a
 /// new client, with a new number.
 #[derive(Clone, Debug)]

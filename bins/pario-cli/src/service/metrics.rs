@@ -76,7 +76,7 @@ const AT_THIS_MOMENT: [&str; 49] = [
     "owned_files",
 ];
 
-/// Numbers that mean that a server needs somebody: what to say if they are not 0.
+/// Numbers that mean that an operator has to look: what to say if they are not 0.
 const TROUBLES: [(&str, &str); 2] = [
     ("disks_failed", "a disk has failed"),
     ("disks_missing", "a disk is missing"),
