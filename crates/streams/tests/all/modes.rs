@@ -188,11 +188,14 @@ fn seed002_s18_scalar_sizes_are_not_compared() {
 fn seed002_s19_one_exchange_at_most_for_a_collective_call() {
     let done = statistics(3, |s| {
         put(s, 8);
+        // At most the one with which the array of all VPs is first seen.
+        let first = s.statistics().reductions;
+        assert!(first <= 1);
         let all = everywhere().narrowed(s.emulation().count(), |_| true);
-        for n in 2..=6 {
+        for n in 1..=5 {
             s.write(&all, &vec![1; 8 * s.emulation().count()], 8)
                 .unwrap();
-            assert_eq!(s.statistics().reductions, n);
+            assert_eq!(s.statistics().reductions, first + n);
         }
         // From here on all know that VPs go for themselves.
         s.write(&some(s), &vec![1; 8 * s.emulation().count()], 8)
@@ -200,8 +203,9 @@ fn seed002_s19_one_exchange_at_most_for_a_collective_call() {
         put(s, 8);
         s.write(&some(s), &vec![1; 8 * s.emulation().count()], 8)
             .unwrap();
+        assert_eq!(s.statistics().reductions, first + 6);
     });
-    assert_eq!((done.nb, done.ib, done.reductions), (6, 3, 7));
+    assert_eq!((done.nb, done.ib), (6, 3));
 }
 
 /// What finding the mode costs in time is a claim of `make bench-check`; that it takes no exchange is shown here.
