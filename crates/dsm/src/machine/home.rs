@@ -99,9 +99,8 @@ impl<M: PageMemory> Machine<M> {
                 }
                 continue;
             }
-            if !have.covers(&self.page(page).need) && self.setting.mutation != Mutation::AcceptStale
-            {
-                // Something newer was noticed meanwhile.
+            if !have.covers(&self.wanted(page)) && self.setting.mutation != Mutation::AcceptStale {
+                // Something newer was noticed meanwhile, or this is a late answer from a home before, without what was written here since.
                 self.statistics.repeated_fetches += 1;
                 self.request(page, source);
                 continue;
@@ -122,6 +121,10 @@ impl<M: PageMemory> Machine<M> {
 
     pub(super) fn take_flush(&mut self, from: u16, index: u32, diffs: Vec<(u32, Diff)>) {
         for (page, diff) in diffs {
+            if self.page(page).have.of(from) >= index {
+                // Late, at a home of before that has fetched the page since, and may have written it.
+                continue;
+            }
             for (at, bytes) in diff.runs() {
                 self.memory.store(page, at, bytes);
             }

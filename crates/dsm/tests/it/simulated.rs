@@ -56,6 +56,12 @@ fn seed003_dsm01_programs_without_races_see_one_memory() {
 }
 
 #[test]
+fn flushes_of_a_process_are_applied_in_their_order() {
+    // Found by the long run: a flush that waited for a page on its way to its new home was overtaken by the next one.
+    sweep(11301..11302);
+}
+
+#[test]
 #[ignore = "long: 60,000 programs"]
 fn many_programs_without_races_see_one_memory() {
     sweep(2000..62_000);
