@@ -71,10 +71,12 @@ impl<M: PageMemory> Machine<M> {
         // Pages that were only welcome and lack something are left out by an empty answer.
         let answer = pages.drain(..).map(|(page, need)| {
             let have = self.page(page).have.clone();
-            let bytes = if have.covers(&need) {
-                self.memory.copy_out(page)
-            } else {
-                Vec::new()
+            let twin = self.page(page).twin.clone();
+            let bytes = match twin {
+                _ if !have.covers(&need) => Vec::new(),
+                // A home of before that writes again: what is not published might be taken back, in no diff.
+                Some(twin) => twin,
+                None => self.memory.copy_out(page),
             };
             (page, have, PageBytes(bytes))
         });
