@@ -71,10 +71,12 @@ impl<M: PageMemory> Machine<M> {
         // Pages that were only welcome and lack something are left out by an empty answer.
         let answer = pages.drain(..).map(|(page, need)| {
             let have = self.page(page).have.clone();
-            let bytes = if have.covers(&need) {
-                self.memory.copy_out(page)
-            } else {
-                Vec::new()
+            let twin = self.page(page).twin.clone();
+            let bytes = match twin {
+                _ if !have.covers(&need) => Vec::new(),
+                // A home of before that writes again: what is not published might be taken back, in no diff.
+                Some(twin) => twin,
+                None => self.memory.copy_out(page),
             };
             (page, have, PageBytes(bytes))
         });
@@ -99,9 +101,8 @@ impl<M: PageMemory> Machine<M> {
                 }
                 continue;
             }
-            if !have.covers(&self.page(page).need) && self.setting.mutation != Mutation::AcceptStale
-            {
-                // Something newer was noticed meanwhile.
+            if !have.covers(&self.wanted(page)) && self.setting.mutation != Mutation::AcceptStale {
+                // Something newer was noticed meanwhile, or this is a late answer from a home before, without what was written here since.
                 self.statistics.repeated_fetches += 1;
                 self.request(page, source);
                 continue;
@@ -122,6 +123,10 @@ impl<M: PageMemory> Machine<M> {
 
     pub(super) fn take_flush(&mut self, from: u16, index: u32, diffs: Vec<(u32, Diff)>) {
         for (page, diff) in diffs {
+            if self.page(page).have.of(from) >= index {
+                // Late, at a home of before that has fetched the page since, and may have written it.
+                continue;
+            }
             for (at, bytes) in diff.runs() {
                 self.memory.store(page, at, bytes);
             }

@@ -315,7 +315,7 @@ impl<M: PageMemory> Machine<M> {
         if self.trouble.is_some() {
             return;
         }
-        if !self.is_due(&message) {
+        if !self.is_due(&message) || self.is_behind(from, &message, self.deferred.len()) {
             return self.deferred.push((from, message));
         }
         self.handle(from, message);
@@ -335,14 +335,23 @@ impl<M: PageMemory> Machine<M> {
     }
 
     fn retry(&mut self) {
-        while let Some(at) = self
-            .deferred
-            .iter()
-            .position(|(_, message)| self.is_due(message))
-        {
+        let is_next = |machine: &Machine<M>, at: usize| {
+            let (from, message) = &machine.deferred[at];
+            machine.is_due(message) && !machine.is_behind(*from, message, at)
+        };
+        while let Some(at) = (0..self.deferred.len()).find(|at| is_next(self, *at)) {
             let (from, message) = self.deferred.remove(at);
             self.handle(from, message);
         }
+    }
+
+    /// Whether an earlier flush of the sender waits, among the first deferred messages: an older change must not come after a newer one.
+    fn is_behind(&self, from: u16, message: &Message, first: usize) -> bool {
+        let is_flush = |message: &Message| matches!(message, Message::Flush { .. });
+        is_flush(message)
+            && self.deferred[..first]
+                .iter()
+                .any(|(other, earlier)| *other == from && is_flush(earlier))
     }
 
     /// Whether all that a message stands on has happened here.

@@ -56,6 +56,18 @@ fn seed003_dsm01_programs_without_races_see_one_memory() {
 }
 
 #[test]
+fn flushes_of_a_process_are_applied_in_their_order() {
+    // Found by the long run: a flush that waited for a page on its way to its new home was overtaken by the next one.
+    sweep(11301..11302);
+}
+
+#[test]
+fn a_new_home_gets_what_is_published() {
+    // Found by the long run: the home before had written again, which the new home got, and had taken it back, which is in no diff.
+    sweep(16031..16032);
+}
+
+#[test]
 #[ignore = "long: 60,000 programs"]
 fn many_programs_without_races_see_one_memory() {
     sweep(2000..62_000);
