@@ -9,6 +9,7 @@
 !
 ! Codes of iostat: iostat_end behind the end of the file, else 10000 and a code of pario.h.
 module pario_hpf
+    use, intrinsic :: iso_c_binding, only: c_funloc, c_funptr, c_int
     use, intrinsic :: iso_fortran_env, only: iostat_end
     use pario
     implicit none
@@ -52,6 +53,16 @@ module pario_hpf
     type(pario_team), save :: team
     logical, save :: is_connected = .false., is_elsewhere = .false.
     integer, save :: rank = 0, processes = 1, next_unit = -1000, scratch_count = 0
+
+    ! Whether the end of the program will be told to the others.
+    logical, save :: is_end_told = .false.
+
+    interface
+        integer(c_int) function c_atexit(what) bind(c, name='atexit')
+            import :: c_funptr, c_int
+            type(c_funptr), value :: what
+        end function
+    end interface
 
     ! What the next file that is created holds, and how it is laid out.
     character(:), allocatable, save :: expected_array, expected_layout
@@ -114,6 +125,14 @@ contains
         end if
         is_connected = .true.
         if (.not. allocated(units)) allocate (units(0))
+        if (.not. is_end_told) is_end_told = c_atexit(c_funloc(end_of_program)) == 0
+    end subroutine
+
+    ! A program that ends leaves its team, as one that says so does: a process that just goes counts as dead, and breaks what others
+    ! still wait for, also where it has done its part. Units that are open are closed, as Fortran does.
+    subroutine end_of_program() bind(c)
+        integer :: code
+        if (is_connected) code = vipios_disconnect(1)
     end subroutine
 
     ! The number of this process, from 0 on.

@@ -56,17 +56,13 @@ pub(crate) fn run(program: &Path, service: &Service, processes: usize) -> Vec<St
         .into_iter()
         .map(|child| child.wait_with_output().unwrap())
         .collect();
-    let check = |output: &std::process::Output| {
-        let said = String::from_utf8_lossy(&output.stderr);
-        let printed = String::from_utf8_lossy(&output.stdout).into_owned();
-        assert!(
-            output.status.success(),
-            "{}: {said}{printed}",
-            output.status
-        );
-        printed
-    };
-    outputs.iter().map(check).collect()
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    // One that fails may do so because of another.
+    let failed = outputs.iter().filter(|output| !output.status.success());
+    let why = failed.map(|o| format!("{}: {}{}", o.status, text(&o.stderr), text(&o.stdout)));
+    let why: Vec<String> = why.collect();
+    assert!(why.is_empty(), "{}", why.join("\n"));
+    outputs.iter().map(|output| text(&output.stdout)).collect()
 }
 
 fn program(name: &str) -> String {
