@@ -112,7 +112,7 @@ fn another_version_is_answered_with_wrong_version() {
             assert_eq!(header.status, Status::WrongVersion);
             assert_eq!(
                 refusal.text,
-                "the peer speaks version 12 of the protocol, this is version 5"
+                "the peer speaks version 13 of the protocol, this is version 5"
             );
         }
         // Also in the middle of a conversation.
