@@ -153,10 +153,12 @@ def test_every_type_comes_back(service, path, dtype):
     same(again[1:, ::2], model[1:, ::2])
 
 
-def test_small_floats_of_ml_dtypes(service, path):
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "int4"])
+def test_small_types_of_ml_dtypes(service, path, name):
     ml_dtypes = pytest.importorskip("ml_dtypes")
-    model = np.arange(12).reshape(3, 4).astype(ml_dtypes.bfloat16)
-    a = service.create(path, (3, 4), ml_dtypes.bfloat16)
+    kind = getattr(ml_dtypes, name)
+    model = (np.arange(12) % 8).reshape(3, 4).astype(kind)
+    a = service.create(path, (3, 4), kind)
     a[...] = model
     again = service.open(path)
     assert again.dtype == model.dtype

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from . import _native, _service
-from ._dtypes import DTYPE_VALUE, as_buffer, dtype_of, element_of
+from ._dtypes import DTYPE_VALUE, as_buffer, dtype_of, element_of, is_of_torch
 from ._index import Axis, Selection, select, select_orthogonal, select_points
 from .attributes import Attributes, encoded
 from .teams import Block, Team
@@ -271,13 +271,27 @@ class Array:
     def _selected(self, key: Any) -> Selection:
         return select(key, self._extents, self._order)
 
-    def get(self, key: Any = ..., out: np.ndarray[Any, Any] | None = None) -> Any:
-        """Reads what an index selects, into ``out`` if that is given.
+    def get(self, key: Any = ..., out: Any = None) -> Any:
+        """Reads what an index selects, into ``out`` if that is given: an array, or what shows its memory by the buffer protocol or DLPack.
 
         Bytes go straight into ``out``, whatever its strides, if it has the type of the array and the index neither goes
         backwards nor repeats.
+
+        >>> a = pario.save("/numbers", np.arange(6))
+        >>> memory = bytearray(4 * 8)
+        >>> _ = a.get(np.s_[1:5], out=memoryview(memory).cast("q"))
+        >>> np.frombuffer(memory, "i8")
+        array([1, 2, 3, 4])
         """
-        return self._get(self._selected(key), out)
+        if out is None or isinstance(out, np.ndarray):
+            return self._get(self._selected(key), out)
+        if is_of_torch(out):
+            from . import torch as beside
+
+            beside.read_into(self, key, out)
+            return out
+        self._get(self._selected(key), _memory_of(out))
+        return out
 
     def _get(self, selected: Selection, out: np.ndarray[Any, Any] | None = None) -> Any:
         if out is not None:
@@ -337,10 +351,36 @@ class Array:
         found = np.asarray(self._get(self._selected(Ellipsis)))
         return found if dtype is None else found.astype(dtype, copy=False)
 
-    def __dlpack__(self, **how: Any) -> Any:
-        return self[...].__dlpack__(**how)
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The entries in memory of the caller, as DLPack shows them: a copy, which changes neither with the file nor it.
+
+        >>> np.from_dlpack(pario.save("/numbers", np.arange(3)))
+        array([0, 1, 2])
+        """
+        if copy is False:
+            raise BufferError("the entries are in a file: what DLPack shows is a copy; ask for one")
+        if dl_device not in (None, (1, 0)):
+            raise BufferError(f"dl_device: {dl_device} is not the CPU; bring the copy there")
+        if stream is not None:
+            raise BufferError("stream: the entries come to memory of the CPU, which has none; give None")
+        found = np.asarray(self[...])
+        if max_version is None:
+            return found.__dlpack__()
+        try:
+            return found.__dlpack__(max_version=max_version)
+        except TypeError:
+            # Before 2.1 numpy knows the first version only, which every reader takes.
+            return found.__dlpack__()
 
     def __dlpack_device__(self) -> tuple[int, int]:
+        """The CPU."""
         return (1, 0)
 
     def item(self) -> Any:
@@ -371,6 +411,10 @@ class Array:
     def _value(self, value: Any) -> np.ndarray[Any, Any]:
         if isinstance(value, Array):
             value = value[...]
+        if is_of_torch(value):
+            from . import torch as beside
+
+            value = beside.values_of(value)
         if isinstance(value, (np.ndarray, np.generic)):
             return np.asarray(value).astype(self._dtype, copy=False)
         return np.asarray(value, dtype=self._dtype)
@@ -614,6 +658,19 @@ class Array:
         )
         drawing = picture(self._array_text, facts["layout"])
         return f"<b>{html.escape(self.path)}</b><table>{table}</table>{drawing}"
+
+
+def _memory_of(out: Any) -> np.ndarray[Any, Any]:
+    """The memory of something that is no array of numpy, to be written to."""
+    try:
+        found = np.asarray(memoryview(out))
+    except TypeError:
+        if not hasattr(out, "__dlpack__"):
+            raise TypeError(f"out: {type(out).__name__} shows no memory; give an array of numpy, a buffer or what knows DLPack") from None
+        found = np.from_dlpack(out)
+    if not found.flags.writeable:
+        raise ValueError("out: this memory is read-only; give one that can be written to")
+    return found
 
 
 def _lined(

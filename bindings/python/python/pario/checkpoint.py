@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from . import _service
+from ._dtypes import is_of_torch
 from .array import Array
 from .teams import Team
 
@@ -45,16 +46,47 @@ class CheckpointError(OSError):
     """A checkpoint is damaged, or does not fit what is to be loaded from it."""
 
 
+@dataclass
+class _Nothing:
+    """A tensor of which this rank has no piece."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
 def _shards_of(leaf: Any) -> list[Shard] | None:
     """The pieces that this rank has, if it does not have the whole."""
+    if isinstance(leaf, _Nothing):
+        return []
     if isinstance(leaf, Shard):
         return [leaf]
-    if isinstance(leaf, (list, tuple)) and leaf and all(isinstance(s, Shard) for s in leaf):
-        return list(leaf)
+    if isinstance(leaf, (list, tuple)):
+        return list(leaf) if leaf and all(isinstance(s, Shard) for s in leaf) else None
+    if is_of_torch(leaf):
+        from . import torch as beside
+
+        return beside.shards_of(leaf)
     if hasattr(leaf, "addressable_shards"):
         # An array of JAX on a mesh; of replicas the first counts.
         return [Shard(tuple(leaf.shape), s.index, s.data) for s in leaf.addressable_shards if s.replica_id == 0]
     return None
+
+
+def _values(leaf: Any) -> np.ndarray[Any, Any]:
+    if is_of_torch(leaf):
+        from . import torch as beside
+
+        return beside.values_of(leaf)
+    return np.asarray(leaf)
+
+
+def _dtype(leaf: Any) -> np.dtype[Any]:
+    if is_of_torch(leaf):
+        from . import torch as beside
+
+        return beside.type_of(leaf.dtype)
+    found: np.dtype[Any] = np.dtype(leaf.dtype)
+    return found
 
 
 def _flatten(tree: Any, tensors: list[Any]) -> Any:
@@ -183,7 +215,9 @@ def save_checkpoint(
 def _copied(leaf: Any) -> Any:
     shards = _shards_of(leaf)
     if shards is None:
-        return np.array(leaf)
+        return np.array(_values(leaf))
+    if not shards:
+        return _Nothing(tuple(leaf.shape), _dtype(leaf))
     return [Shard(s.shape, s.index, np.array(s.values)) for s in shards]
 
 
@@ -213,13 +247,13 @@ def _save(
         found: list[Any] = []
         for leaf, shards in zip(tensors, pieces):
             if shards is None:
-                whole = np.asarray(leaf)
+                whole = _values(leaf)
                 found.append((whole.shape, whole.dtype, None))
             else:
                 kinds = {(tuple(s.shape), np.asarray(s.values).dtype) for s in shards}
                 if len(kinds) > 1:
                     raise ValueError(f"the pieces of one tensor have several shapes or types: {kinds}")
-                shape, dtype = next(iter(kinds)) if kinds else (tuple(leaf.shape), np.dtype(leaf.dtype))
+                shape, dtype = next(iter(kinds)) if kinds else (tuple(leaf.shape), _dtype(leaf))
                 found.append((shape, dtype, [s.ranges() for s in shards]))
         return found
 
@@ -249,7 +283,7 @@ def _save(
             if shards is None:
                 if number % team.size != team.rank:
                     continue
-                whole = np.asarray(leaf)
+                whole = _values(leaf)
                 shards = [Shard(whole.shape, (), whole)]
             array = service.open(f"{partial}/t{number}")
             for shard in shards:
@@ -271,15 +305,7 @@ def _save(
         if team.rank != 0:
             return
         manifest = {"version": 1, "step": step, "tree": said, "pieces": [p for one in wrote for p in one]}
-        file = service.connection.open(f"{partial}/{_MANIFEST}", "x")
-        file.write_bytes(0, json.dumps(manifest).encode())
-        file.sync()
-        file.close()
-        target = f"{directory}/step-{step}"
-        if service.exists(target):
-            # A step that is saved again: the old one goes when the new one is whole.
-            service.rename(target, f"{directory}/step-{step}{_PARTIAL}{uuid.uuid4().hex}")
-        service.rename(partial, target)
+        _commit(service, partial, f"{directory}/step-{step}", manifest)
         if keep is not None:
             for old in checkpoints(directory, url=service.url)[: -max(1, keep)]:
                 gone = f"{directory}/step-{old}{_PARTIAL}{uuid.uuid4().hex}"
@@ -287,6 +313,32 @@ def _save(
                 _remove(service, gone)
 
     _together(team, commit)
+
+
+def _commit(service: _service.Service, partial: str, target: str, manifest: dict[str, Any]) -> None:
+    """Says what a checkpoint holds, and gives it its name."""
+    file = service.connection.open(f"{partial}/{_MANIFEST}", "x")
+    file.write_bytes(0, json.dumps(manifest).encode())
+    file.sync()
+    file.close()
+    if service.exists(target):
+        # A step that is saved again: the old one goes when the new one is whole.
+        old = f"{target}{_PARTIAL}{uuid.uuid4().hex}"
+        service.rename(target, old)
+        service.rename(partial, target)
+        _remove(service, old)
+    else:
+        service.rename(partial, target)
+
+
+def _manifest_of(service: _service.Service, directory: str) -> dict[str, Any]:
+    """What a checkpoint holds."""
+    file = service.connection.open(f"{directory}/{_MANIFEST}", "r")
+    manifest: dict[str, Any] = json.loads(file.read_bytes(0, file.size()))
+    file.close()
+    if manifest["version"] != 1:
+        raise CheckpointError(f"{directory}: a newer version wrote it; use a newer package")
+    return manifest
 
 
 def _plain(r: Any) -> tuple[Any, ...]:
@@ -331,11 +383,7 @@ def load_checkpoint(
 
 
 def _load(service: _service.Service, directory: str, like: Any, verify: bool) -> Any:
-    file = service.connection.open(f"{directory}/{_MANIFEST}", "r")
-    manifest = json.loads(file.read_bytes(0, file.size()))
-    file.close()
-    if manifest["version"] != 1:
-        raise CheckpointError(f"{directory}: a newer version wrote it; use a newer package")
+    manifest = _manifest_of(service, directory)
     wishes: dict[int, Any] = {}
     _wishes(manifest["tree"], like, wishes)
     pieces: dict[int, list[Any]] = {}
@@ -360,6 +408,12 @@ def _count(said: Any) -> int:
 def _load_tensor(service: _service.Service, path: str, wish: Any, pieces: list[Any]) -> Any:
     array = service.open(path, "r")
     try:
+        if is_of_torch(wish):
+            from . import torch as beside
+
+            if tuple(wish.shape) != array.shape:
+                raise CheckpointError(f"like: shape {tuple(wish.shape)}, but the checkpoint has {array.shape}")
+            return beside.like_it(wish, lambda index: _read(array, Shard(array.shape, index).ranges(), pieces))
         if wish is not None and hasattr(wish, "sharding"):
             import jax  # type: ignore[import-not-found]
 
