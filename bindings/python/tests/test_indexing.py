@@ -253,3 +253,15 @@ def test_conversions(service, path):
     with pytest.raises(ValueError, match="broadcast"):
         a[0] = [1, 2]
     assert pario.load(path, url=service.url).tolist() == a[...].tolist()
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (0, 3), (0, 0)])
+def test_indices_that_are_arrays_of_the_service(service, path, shape):
+    model = content(shape, "i4")
+    a = service.create(path, shape, "i4")
+    a[...] = model
+    mask = service.create(f"{path}-mask", shape, "?")
+    mask[...] = model % 2 == 0
+    same(a[mask], model[model % 2 == 0])
+    rows = service.create(f"{path}-rows", min(2, shape[0]), "i8")
+    same(a[rows], model[np.zeros(min(2, shape[0]), "i8")])

@@ -98,7 +98,7 @@ def _is_integer(key: Any) -> bool:
 def _list_of(key: Any) -> NdArray:
     """A list of indices or a mask, as an array."""
     array = np.asarray(key)
-    if array.size == 0 and not isinstance(key, np.ndarray):
+    if array.size == 0 and isinstance(key, (list, tuple)):
         array = array.astype(np.intp)
     if array.dtype.kind not in "iub":
         raise IndexError("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices")
