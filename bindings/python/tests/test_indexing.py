@@ -265,3 +265,20 @@ def test_indices_that_are_arrays_of_the_service(service, path, shape):
     same(a[mask], model[model % 2 == 0])
     rows = service.create(f"{path}-rows", min(2, shape[0]), "i8")
     same(a[rows], model[np.zeros(min(2, shape[0]), "i8")])
+
+
+def test_masks_without_entries(service, path):
+    model = content((3, 4), "i4")
+    a = service.create(path, model.shape, "i4")
+    a[...] = model
+    nothing = [np.zeros(s, bool) for s in [(0, 4), (3, 0), (0, 0), (0,), (0, 3), (2, 0)]]
+    for key in [*nothing, (nothing[3], slice(None)), (slice(None), nothing[3]), (1, nothing[3]), (nothing[3], [1])]:
+        try:
+            due = model[key]
+        except IndexError:
+            with pytest.raises(IndexError):
+                a[key]
+            continue
+        same(a[key], due)
+        a[key] = 7
+    same(a[...], model)

@@ -161,7 +161,8 @@ def _expanded(key: Any, shape: tuple[int, ...]) -> list[Any]:
             mask = part[1]
             extents = shape[dimension : dimension + mask.ndim]
             for d, (has, wants) in enumerate(zip(mask.shape, extents)):
-                if has != wants:
+                # A mask without entries chooses nothing, of any extent: numpy and the array API standard have it so.
+                if has not in (wants, 0):
                     raise IndexError(
                         f"boolean index did not match indexed array along axis {dimension + d}; "
                         f"size of axis is {wants} but size of corresponding boolean axis is {has}"
