@@ -105,6 +105,17 @@ def test_any_pieces_in_any_pieces_out(url, path):
     assert pario.checkpoints(path, url=url) == list(range(12))
 
 
+def test_indices_as_the_recipe_has_them(url, path):
+    whole = np.arange(24.0).reshape(6, 4)
+    pario.save_checkpoint(path, {"w": [Shard((6, 4), np.s_[:2], whole[:2]), Shard((6, 4), np.s_[2:, :], whole[2:])]}, 1, url=url)
+    found = pario.load_checkpoint(path, like={"w": Shard((6, 4), np.s_[::3])}, url=url)
+    assert np.array_equal(found["w"], whole[::3])
+    assert np.array_equal(pario.load_checkpoint(path, like={"w": Shard((6, 4), ...)}, url=url)["w"], whole)
+    for wrong in (3, (slice(None), 1), (slice(None),) * 3, [0, 1]):
+        with pytest.raises(TypeError, match="index"):
+            Shard((6, 4), wrong)
+
+
 def test_only_the_last_are_kept(url, path):
     for step in range(1, 6):
         pario.save_checkpoint(path, {"x": np.full(3, step)}, step, keep=2, url=url)

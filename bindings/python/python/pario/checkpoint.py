@@ -33,12 +33,20 @@ class Shard:
     not needed for loading."""
 
     shape: tuple[int, ...]
-    index: tuple[slice, ...]
+    index: tuple[slice, ...] | slice
     values: Any = None
+
+    def __post_init__(self) -> None:
+        given: Any = self.index
+        index: tuple[Any, ...] = given if isinstance(given, tuple) else () if given is Ellipsis else (given,)
+        if len(index) > len(self.shape) or not all(isinstance(s, slice) for s in index):
+            raise TypeError(f"index: {given} is not a slice for each of at most {len(self.shape)} dimensions")
+        self.index = index
 
     def ranges(self) -> tuple[tuple[int, int, int], ...]:
         """First index, end and step in every dimension."""
-        index = tuple(self.index) + (slice(None),) * (len(self.shape) - len(self.index))
+        assert isinstance(self.index, tuple)
+        index = self.index + (slice(None),) * (len(self.shape) - len(self.index))
         return tuple(s.indices(n) for s, n in zip(index, self.shape))
 
 
