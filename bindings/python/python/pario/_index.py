@@ -178,6 +178,46 @@ def _expanded(key: Any, shape: tuple[int, ...]) -> list[Any]:
     return found
 
 
+#: A short way for what programs ask most: axes of the region, its shape, and the shape of the result.
+Plain = tuple[list[tuple[int, int, int]], list[int], tuple[int, ...]]
+
+
+def plain(key: Any, shape: tuple[int, ...]) -> Plain | None:
+    """The region of an index of integers and ascending slices that is right; nothing for any other, which :func:`select` knows or refuses.
+
+    >>> plain((slice(1, 4, 2), -1), (5, 3))
+    ([(1, 2, 2), (2, 1, 1)], [2, 1], (2,))
+    """
+    keys = key if type(key) is tuple else (key,)
+    if not shape or len(keys) > len(shape):
+        return None
+    axes: list[tuple[int, int, int]] = []
+    region: list[int] = []
+    result: list[int] = []
+    for part, extent in zip(keys, shape):
+        if type(part) is int:
+            index = part + extent if part < 0 else part
+            if not 0 <= index < extent:
+                return None
+            axes.append((index, 1, 1))
+            region.append(1)
+        elif type(part) is slice:
+            start, stop, step = part.indices(extent)
+            if step < 0 or stop <= start:
+                return None
+            count = (stop - start + step - 1) // step
+            axes.append((start, count, step))
+            region.append(count)
+            result.append(count)
+        else:
+            return None
+    for extent in shape[len(keys) :]:
+        axes.append((0, extent, 1))
+        region.append(extent)
+        result.append(extent)
+    return axes, region, tuple(result)
+
+
 def select(key: Any, shape: tuple[int, ...], order: str = "C") -> Selection:
     """What an index of numpy selects.
 

@@ -16,12 +16,14 @@ import numpy as np
 
 from . import _native, _service
 from ._dtypes import DTYPE_VALUE, as_buffer, dtype_of, element_of, is_of_torch
-from ._index import Axis, Selection, select, select_orthogonal, select_points
+from ._index import Axis, Plain, Selection, plain, select, select_orthogonal, select_points
 from .attributes import Attributes, encoded
 from .teams import Block, Team
 
 #: Bytes of a region up to which values that need another order or type are brought into it at once.
 _AT_ONCE = 64 << 20
+#: Entries of a region that one value is spread over at once.
+_FEW = 4096
 
 
 def _text(element: str, shape: tuple[int, ...], order: str) -> str:
@@ -262,6 +264,13 @@ class Array:
     # --- Reading ---
 
     def __getitem__(self, key: Any) -> Any:
+        found = plain(key, self._extents)
+        if found is not None:
+            axes, shape, result = found
+            region: np.ndarray[Any, Any] = np.empty(shape, self._dtype, self._order)  # type: ignore[call-overload]
+            if region.nbytes:
+                self._here().read_region(self._array_text, axes, as_buffer(region))
+            return region.reshape(result, order=self._order) if result else region[(0,) * region.ndim]  # type: ignore[call-overload]
         if isinstance(key, str) or (isinstance(key, list) and key and isinstance(key[0], str)):
             return self[...][key]
         if isinstance(key, Block):
@@ -399,6 +408,9 @@ class Array:
     # --- Writing ---
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        found = plain(key, self._extents)
+        if found is not None and self.mode != "r" and self._set_plain(found, value):
+            return
         if isinstance(key, Block):
             self.mine[...] = value
             return
@@ -418,6 +430,24 @@ class Array:
         if isinstance(value, (np.ndarray, np.generic)):
             return np.asarray(value).astype(self._dtype, copy=False)
         return np.asarray(value, dtype=self._dtype)
+
+    def _set_plain(self, found: Plain, value: Any) -> bool:
+        """Writes values that lie in memory as the region does, or one value for a small region; whether it did."""
+        axes, shape, result = found
+        given = self._value(value)
+        if given.shape == result:
+            is_ready = given.flags.c_contiguous if self._order == "C" else given.flags.f_contiguous
+            if not is_ready:
+                return False
+            region = given.reshape(shape, order=self._order)  # type: ignore[call-overload]
+        elif not given.ndim and math.prod(shape) <= _FEW:
+            region = np.empty(shape, self._dtype, self._order)  # type: ignore[call-overload]
+            region[...] = given
+        else:
+            return False
+        if region.nbytes:
+            self._here().write_region(self._array_text, axes, as_buffer(region))
+        return True
 
     def _set(self, selected: Selection, value: Any) -> None:
         if self.mode == "r":
