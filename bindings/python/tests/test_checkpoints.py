@@ -105,6 +105,15 @@ def test_any_pieces_in_any_pieces_out(url, path):
     assert pario.checkpoints(path, url=url) == list(range(12))
 
 
+def test_more_tensors_than_are_open_at_once(url, path):
+    tensors = {f"t{i}": np.full(i % 5, i) for i in range(70)}
+    halves = {f"s{i}": [Shard((4,), (slice(a, a + 2),), np.full(2, i + a)) for a in (0, 2)] for i in range(40)}
+    pario.save_checkpoint(path, {**tensors, **halves}, 1, url=url)
+    found = pario.load_checkpoint(path, url=url)
+    assert all(np.array_equal(found[name], values) for name, values in tensors.items())
+    assert all(found[f"s{i}"].tolist() == [i, i, i + 2, i + 2] for i in range(40))
+
+
 def test_indices_as_the_recipe_has_them(url, path):
     whole = np.arange(24.0).reshape(6, 4)
     pario.save_checkpoint(path, {"w": [Shard((6, 4), np.s_[:2], whole[:2]), Shard((6, 4), np.s_[2:, :], whole[2:])]}, 1, url=url)

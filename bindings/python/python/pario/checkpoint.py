@@ -13,6 +13,8 @@ import json
 import threading
 import uuid
 import zlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -145,6 +147,41 @@ def _wishes(said: Any, like: Any, found: dict[int, Any]) -> None:
 
 def _crc(values: np.ndarray[Any, Any]) -> int:
     return zlib.crc32(np.ascontiguousarray(values).reshape(-1).view("u1").data)
+
+
+#: Arrays that a rank has open before it makes them durable.
+_TOGETHER = 32
+
+
+class _Written:
+    """Arrays that a rank writes. They are made durable many at a time: a disk that is asked by all at once is done sooner than one after the other."""
+
+    def __init__(self, opened: Callable[[str], Array]) -> None:
+        self._opened = opened
+        self._arrays: dict[str, Array] = {}
+
+    def __getitem__(self, path: str) -> Array:
+        found = self._arrays.get(path)
+        if found is None:
+            if len(self._arrays) == _TOGETHER:
+                self.sync()
+            found = self._arrays[path] = self._opened(path)
+        return found
+
+    def sync(self) -> None:
+        """Makes all of them durable, and closes them."""
+        arrays = list(self._arrays.values())
+        if len(arrays) > 1:
+            with ThreadPoolExecutor(min(8, len(arrays))) as pool:
+                list(pool.map(Array.sync, arrays))
+        elif arrays:
+            arrays[0].sync()
+        self.close()
+
+    def close(self) -> None:
+        """Closes what is open."""
+        while self._arrays:
+            self._arrays.popitem()[1].close()
 
 
 def _directory(path: str) -> str:
@@ -287,24 +324,27 @@ def _save(
 
     def write() -> list[Any]:
         wrote = []
-        for number, (leaf, shards) in enumerate(zip(tensors, pieces)):
-            if shards is None:
-                if number % team.size != team.rank:
-                    continue
-                whole = _values(leaf)
-                shards = [Shard(whole.shape, (), whole)]
-            array = service.open(f"{partial}/t{number}")
-            for shard in shards:
-                ranges = shard.ranges()
-                # Several ranks may have the same piece: the first of them writes it.
-                first = next((r for r, one in enumerate(known) if ranges in (one[number][2] or [])), team.rank)
-                if first != team.rank:
-                    continue
-                values = np.asarray(shard.values)
-                array[tuple(slice(*_plain(r)) for r in ranges)] = values
-                wrote.append((number, ranges, _crc(values)))
-            array.sync()
-            array.close()
+        arrays = _Written(service.open)
+        try:
+            for number, (leaf, shards) in enumerate(zip(tensors, pieces)):
+                if shards is None:
+                    if number % team.size != team.rank:
+                        continue
+                    whole = _values(leaf)
+                    shards = [Shard(whole.shape, (), whole)]
+                for shard in shards:
+                    ranges = shard.ranges()
+                    # Several ranks may have the same piece: the first of them writes it.
+                    first = next((r for r, one in enumerate(known) if ranges in (one[number][2] or [])), team.rank)
+                    if first != team.rank:
+                        continue
+                    values = np.asarray(shard.values)
+                    array = arrays[f"{partial}/t{number}"]
+                    array[tuple(slice(*_plain(r)) for r in ranges)] = values
+                    wrote.append((number, ranges, _crc(values)))
+            arrays.sync()
+        finally:
+            arrays.close()
         return wrote
 
     wrote = _together(team, write)

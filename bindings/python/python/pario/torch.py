@@ -53,6 +53,7 @@ from .checkpoint import (
     _PARTIAL,
     CheckpointError,
     Shard,
+    _Written,
     _commit,
     _crc,
     _directory,
@@ -374,7 +375,7 @@ class ParioWriter(StorageWriter):
         orders: _Orders = plan.storage_data
         service = self._service
         results = []
-        arrays: dict[int, Array] = {}
+        arrays = _Written(service.open)
         try:
             for item in plan.items:
                 number = orders.numbers[item.index.fqn]
@@ -382,7 +383,7 @@ class ParioWriter(StorageWriter):
                 data = planner.resolve_data(item)
                 if isinstance(data, io.BytesIO):
                     values = np.frombuffer(data.getbuffer(), "u1")
-                    arrays[number] = service.create(path, values.shape, "u1")
+                    service.create(path, values.shape, "u1").close()
                     ranges = _ranges((0,), values.shape)
                 else:
                     assert item.tensor_data is not None
@@ -390,16 +391,12 @@ class ParioWriter(StorageWriter):
                     ranges = _ranges(chunk.offsets, chunk.sizes)
                     if data.dtype != item.tensor_data.properties.dtype:
                         raise ValueError(f"{item.index.fqn}: the plan says {item.tensor_data.properties.dtype}, but the planner gives {data.dtype}")
-                    if number not in arrays:
-                        arrays[number] = service.open(path)
-                    values = _memory(data.detach().cpu()).view(arrays[number].dtype)
-                arrays[number][tuple(slice(*_plain(r)) for r in ranges) or ...] = values
+                    values = _memory(data.detach().cpu()).view(arrays[path].dtype)
+                arrays[path][tuple(slice(*_plain(r)) for r in ranges) or ...] = values
                 results.append(WriteResult(item.index, values.nbytes, _Wrote(number, ranges, _crc(values))))
-            for array in arrays.values():
-                array.sync()
+            arrays.sync()
         finally:
-            for array in arrays.values():
-                array.close()
+            arrays.close()
         done: Future[list[WriteResult]] = Future()
         done.set_result(results)
         return done
