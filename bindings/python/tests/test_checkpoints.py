@@ -134,6 +134,28 @@ def test_only_the_last_are_kept(url, path):
     assert pario.connect(url).list(path) == ["step-4", "step-5"] or ".partial-" in str(pario.connect(url).list(path))
 
 
+def test_a_program_that_dies_while_it_replaces_a_checkpoint(url, path, monkeypatch):
+    pario.save_checkpoint(path, {"x": np.full(3, 1)}, 1, url=url)
+    pario.save_checkpoint(path, {"x": np.full(3, 2)}, 2, url=url)
+    real = Service.rename
+
+    def dies(service, source, target):
+        if target.endswith("/step-2"):
+            raise KeyboardInterrupt
+        real(service, source, target)
+
+    monkeypatch.setattr(Service, "rename", dies)
+    with pytest.raises(KeyboardInterrupt):
+        pario.save_checkpoint(path, {"x": np.full(3, 20)}, 2, url=url)
+    monkeypatch.undo()
+    assert "step-2" not in pario.connect(url).list(path)
+    assert pario.checkpoints(path, url=url) == [1, 2]
+    assert pario.load_checkpoint(path, url=url)["x"].tolist() == [2] * 3
+    pario.save_checkpoint(path, {"x": np.full(3, 30)}, 2, url=url)
+    assert pario.load_checkpoint(path, url=url)["x"].tolist() == [30] * 3
+    assert pario.connect(url).list(path) == ["step-1", "step-2"]
+
+
 def test_saving_beside_the_program(url, path):
     x = np.ones(100_000)
     saving = pario.save_checkpoint(path, {"x": x}, 1, wait=False, url=url)

@@ -133,6 +133,27 @@ def test_what_does_not_fit_is_said(url, path):
     assert found["w"][1, 1] == -1 and found["w"][2, 3] == 11
 
 
+def test_a_program_that_dies_while_it_replaces_a_checkpoint(url, path, monkeypatch):
+    dcp.save({"w": torch.ones(3)}, storage_writer=ParioWriter(f"{path}/last", url=url))
+    real = pario.Service.rename
+
+    def dies(service, source, target):
+        if target.endswith("/last"):
+            raise OSError("the end")
+        real(service, source, target)
+
+    monkeypatch.setattr(pario.Service, "rename", dies)
+    with pytest.raises(CheckpointException, match="the end"):
+        dcp.save({"w": torch.zeros(3)}, storage_writer=ParioWriter(f"{path}/last", url=url))
+    monkeypatch.undo()
+    for due in (1, 7):
+        found = {"w": torch.full((3,), -1.0)}
+        dcp.load(found, storage_reader=ParioReader(f"{path}/last", url=url))
+        assert found["w"].tolist() == [due] * 3
+        dcp.save({"w": torch.full((3,), 7.0)}, storage_writer=ParioWriter(f"{path}/last", url=url))
+    assert pario.connect(url).list(path) == ["last"]
+
+
 def test_every_type_comes_back(url, path):
     kinds = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int8, torch.uint8, torch.int16, torch.int32]
     kinds += [torch.int64, torch.bool, torch.complex64, torch.complex128, torch.float8_e4m3fn, torch.float8_e5m2, torch.uint16]

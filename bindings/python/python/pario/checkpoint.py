@@ -26,6 +26,8 @@ from .array import Array
 from .teams import Team
 
 _PARTIAL = ".partial-"
+#: What a checkpoint is called while another one takes its name. If that never happened, it stands for it.
+_REPLACED = ".replaced-"
 _MANIFEST = "manifest"
 
 
@@ -195,7 +197,7 @@ def checkpoints(path: str, *, url: Any = None) -> list[int]:
         names = service.list(_directory(path))
     except FileNotFoundError:
         return []
-    steps = [name[5:] for name in names if name.startswith("step-") and _PARTIAL not in name]
+    steps = {name[5:].partition(_REPLACED)[0] for name in names if name.startswith("step-")}
     return sorted(int(step) for step in steps if step.isdigit())
 
 
@@ -357,7 +359,7 @@ def _save(
         if keep is not None:
             for old in checkpoints(directory, url=service.url)[: -max(1, keep)]:
                 gone = f"{directory}/step-{old}{_PARTIAL}{uuid.uuid4().hex}"
-                service.rename(f"{directory}/step-{old}", gone)
+                service.rename(_standing(service, f"{directory}/step-{old}"), gone)
                 _remove(service, gone)
 
     _together(team, commit)
@@ -370,17 +372,30 @@ def _commit(service: _service.Service, partial: str, target: str, manifest: dict
     file.sync()
     file.close()
     if service.exists(target):
-        # A step that is saved again: the old one goes when the new one is whole.
-        old = f"{target}{_PARTIAL}{uuid.uuid4().hex}"
-        service.rename(target, old)
-        service.rename(partial, target)
+        # A step that is saved again: the old one goes when the new one has its name.
+        service.rename(target, f"{target}{_REPLACED}{uuid.uuid4().hex}")
+    service.rename(partial, target)
+    parent, _, name = target.rpartition("/")
+    for old in _replaced(service, parent, name):
         _remove(service, old)
-    else:
-        service.rename(partial, target)
+
+
+def _replaced(service: _service.Service, parent: str, name: str) -> list[str]:
+    begun = f"{name}{_REPLACED}"
+    return [f"{parent}/{other}" for other in service.list(parent or "/") if other.startswith(begun)]
+
+
+def _standing(service: _service.Service, directory: str) -> str:
+    """Where a checkpoint is: under its name, or beside it if the program that was to replace it died in between."""
+    if not service.exists(directory):
+        parent, _, name = directory.rpartition("/")
+        if service.exists(parent or "/"):
+            return next(iter(_replaced(service, parent, name)), directory)
+    return directory
 
 
 def _manifest_of(service: _service.Service, directory: str) -> dict[str, Any]:
-    """What a checkpoint holds."""
+    """What a checkpoint holds, where :func:`_standing` says it is."""
     file = service.connection.open(f"{directory}/{_MANIFEST}", "r")
     manifest: dict[str, Any] = json.loads(file.read_bytes(0, file.size()))
     file.close()
@@ -426,7 +441,7 @@ def load_checkpoint(
         step = steps[-1]
     kept: list[Any] = []
     # Values stay where they were loaded; the ranks tell each other only whether it went well.
-    _together(team, lambda: kept.append(_load(service, f"{directory}/step-{step}", like, verify)))
+    _together(team, lambda: kept.append(_load(service, _standing(service, f"{directory}/step-{step}"), like, verify)))
     return kept[0]
 
 

@@ -53,6 +53,7 @@ from .checkpoint import (
     _PARTIAL,
     CheckpointError,
     Shard,
+    _standing,
     _Written,
     _commit,
     _crc,
@@ -460,6 +461,7 @@ class ParioReader(StorageReader):
         self.url = _service._resolved(url)
         self.path = None if path is None else _state(path)
         self.verify = verify
+        self._place = ""
         self._manifest: dict[str, Any] | None = None
 
     @property
@@ -475,7 +477,8 @@ class ParioReader(StorageReader):
         if self.path is None:
             raise ValueError("path: no checkpoint is named; give ParioReader a path, or load a checkpoint_id")
         if self._manifest is None:
-            self._manifest = _manifest_of(self._service, self.path)
+            self._place = _standing(self._service, self.path)
+            self._manifest = _manifest_of(self._service, self._place)
         return self._manifest
 
     def read_metadata(self, *args: Any, **kwargs: Any) -> Metadata:
@@ -490,7 +493,7 @@ class ParioReader(StorageReader):
                 facts[fqn] = BytesStorageMetadata()
                 continue
             if tensor is None:
-                with self._service.open(f"{self.path}/t{number}", "r") as array:
+                with self._service.open(f"{self._place}/t{number}", "r") as array:
                     dtype = as_tensor(np.empty(0, array.dtype)).dtype
                     tensor = {"shape": array.shape, "dtype": _name_of(dtype), "requires_grad": False}
             size = torch.Size(tensor["shape"])
@@ -539,7 +542,7 @@ class ParioReader(StorageReader):
             for item in plan.items:
                 number = numbers[item.storage_index.fqn]
                 if number not in arrays:
-                    arrays[number] = service.open(f"{self.path}/t{number}", "r")
+                    arrays[number] = service.open(f"{self._place}/t{number}", "r")
                 array, known = arrays[number], pieces.get(number, [])
                 if item.type == LoadItemType.BYTE_IO:
                     whole = np.asarray(array[...])
