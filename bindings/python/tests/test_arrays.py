@@ -324,3 +324,57 @@ print(team.rank, part.shape, a[...].sum() % 7)
 
 def test_versions_are_said():
     assert pario.__version__.count(".") == 2
+
+
+class _Shows:
+    """What shows memory by DLPack alone."""
+
+    def __init__(self, values):
+        self.values = values
+
+    def __dlpack__(self, **how):
+        return self.values.__dlpack__(**how)
+
+    def __dlpack_device__(self):
+        return self.values.__dlpack_device__()
+
+
+def test_memory_of_others(service, path):
+    a = service.create(path, (3, 4), "f8", order="F")
+    model = np.arange(12.0).reshape(3, 4)
+    a[...] = model
+    found = np.from_dlpack(a)
+    assert np.array_equal(found, model) and a.__dlpack_device__() == (1, 0)
+    a[...] = -1
+    assert np.array_equal(found, model), "what was shown is a copy"
+    a[...] = model
+    for wrong in ({"copy": False}, {"dl_device": (2, 0)}, {"stream": 1}):
+        with pytest.raises(BufferError):
+            a.__dlpack__(**wrong)
+    with pytest.raises(BufferError):
+        # numpy has no way to show dates.
+        service.create(f"{path}-dates", 3, "M8[s]").__dlpack__()
+    # Into memory of others, without an array of numpy.
+    memory = bytearray(4 * 8)
+    assert a.get(1, out=memoryview(memory).cast("d")) is not None
+    assert np.frombuffer(memory).tolist() == model[1].tolist()
+    behind = np.zeros((3, 8))[:, ::2]
+    a.get(..., out=_Shows(behind))
+    assert np.array_equal(behind, model)
+    with pytest.raises((ValueError, TypeError), match="out"):
+        a.get(1, out=b"\0" * 32)
+    with pytest.raises(ValueError, match="read-only"):
+        a.get(1, out=memoryview(model[1].tobytes()).cast("d"))
+    with pytest.raises(ValueError, match="shape"):
+        a.get(1, out=bytearray(32))
+    with pytest.raises(TypeError, match="shows no memory"):
+        a.get(1, out=[0.0] * 4)
+
+
+def test_types_that_only_another_package_has(service, path):
+    text = b'"float3_of_nobody"'
+    service.connection.open(path, "x", array="bytes(2)[3]", values=[("pario.dtype", text)]).close()
+    a = service.open(path)
+    assert a.dtype == np.dtype("V2") and a[...].tobytes() == bytes(6)
+    a[1] = np.void(b"xy")
+    assert service.open(path)[1].tobytes() == b"xy"

@@ -105,6 +105,26 @@ def test_any_pieces_in_any_pieces_out(url, path):
     assert pario.checkpoints(path, url=url) == list(range(12))
 
 
+def test_more_tensors_than_are_open_at_once(url, path):
+    tensors = {f"t{i}": np.full(i % 5, i) for i in range(70)}
+    halves = {f"s{i}": [Shard((4,), (slice(a, a + 2),), np.full(2, i + a)) for a in (0, 2)] for i in range(40)}
+    pario.save_checkpoint(path, {**tensors, **halves}, 1, url=url)
+    found = pario.load_checkpoint(path, url=url)
+    assert all(np.array_equal(found[name], values) for name, values in tensors.items())
+    assert all(found[f"s{i}"].tolist() == [i, i, i + 2, i + 2] for i in range(40))
+
+
+def test_indices_as_the_recipe_has_them(url, path):
+    whole = np.arange(24.0).reshape(6, 4)
+    pario.save_checkpoint(path, {"w": [Shard((6, 4), np.s_[:2], whole[:2]), Shard((6, 4), np.s_[2:, :], whole[2:])]}, 1, url=url)
+    found = pario.load_checkpoint(path, like={"w": Shard((6, 4), np.s_[::3])}, url=url)
+    assert np.array_equal(found["w"], whole[::3])
+    assert np.array_equal(pario.load_checkpoint(path, like={"w": Shard((6, 4), ...)}, url=url)["w"], whole)
+    for wrong in (3, (slice(None), 1), (slice(None),) * 3, [0, 1]):
+        with pytest.raises(TypeError, match="index"):
+            Shard((6, 4), wrong)
+
+
 def test_only_the_last_are_kept(url, path):
     for step in range(1, 6):
         pario.save_checkpoint(path, {"x": np.full(3, step)}, step, keep=2, url=url)
@@ -112,6 +132,28 @@ def test_only_the_last_are_kept(url, path):
     pario.save_checkpoint(path, {"x": np.full(3, 50)}, 5, keep=2, url=url)
     assert pario.load_checkpoint(path, url=url)["x"].tolist() == [50] * 3
     assert pario.connect(url).list(path) == ["step-4", "step-5"] or ".partial-" in str(pario.connect(url).list(path))
+
+
+def test_a_program_that_dies_while_it_replaces_a_checkpoint(url, path, monkeypatch):
+    pario.save_checkpoint(path, {"x": np.full(3, 1)}, 1, url=url)
+    pario.save_checkpoint(path, {"x": np.full(3, 2)}, 2, url=url)
+    real = Service.rename
+
+    def dies(service, source, target):
+        if target.endswith("/step-2"):
+            raise KeyboardInterrupt
+        real(service, source, target)
+
+    monkeypatch.setattr(Service, "rename", dies)
+    with pytest.raises(KeyboardInterrupt):
+        pario.save_checkpoint(path, {"x": np.full(3, 20)}, 2, url=url)
+    monkeypatch.undo()
+    assert "step-2" not in pario.connect(url).list(path)
+    assert pario.checkpoints(path, url=url) == [1, 2]
+    assert pario.load_checkpoint(path, url=url)["x"].tolist() == [2] * 3
+    pario.save_checkpoint(path, {"x": np.full(3, 30)}, 2, url=url)
+    assert pario.load_checkpoint(path, url=url)["x"].tolist() == [30] * 3
+    assert pario.connect(url).list(path) == ["step-1", "step-2"]
 
 
 def test_saving_beside_the_program(url, path):

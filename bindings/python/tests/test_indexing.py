@@ -153,10 +153,12 @@ def test_every_type_comes_back(service, path, dtype):
     same(again[1:, ::2], model[1:, ::2])
 
 
-def test_small_floats_of_ml_dtypes(service, path):
+@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2", "int4"])
+def test_small_types_of_ml_dtypes(service, path, name):
     ml_dtypes = pytest.importorskip("ml_dtypes")
-    model = np.arange(12).reshape(3, 4).astype(ml_dtypes.bfloat16)
-    a = service.create(path, (3, 4), ml_dtypes.bfloat16)
+    kind = getattr(ml_dtypes, name)
+    model = (np.arange(12) % 8).reshape(3, 4).astype(kind)
+    a = service.create(path, (3, 4), kind)
     a[...] = model
     again = service.open(path)
     assert again.dtype == model.dtype
@@ -251,3 +253,32 @@ def test_conversions(service, path):
     with pytest.raises(ValueError, match="broadcast"):
         a[0] = [1, 2]
     assert pario.load(path, url=service.url).tolist() == a[...].tolist()
+
+
+@pytest.mark.parametrize("shape", [(4, 3), (0, 3), (0, 0)])
+def test_indices_that_are_arrays_of_the_service(service, path, shape):
+    model = content(shape, "i4")
+    a = service.create(path, shape, "i4")
+    a[...] = model
+    mask = service.create(f"{path}-mask", shape, "?")
+    mask[...] = model % 2 == 0
+    same(a[mask], model[model % 2 == 0])
+    rows = service.create(f"{path}-rows", min(2, shape[0]), "i8")
+    same(a[rows], model[np.zeros(min(2, shape[0]), "i8")])
+
+
+def test_masks_without_entries(service, path):
+    model = content((3, 4), "i4")
+    a = service.create(path, model.shape, "i4")
+    a[...] = model
+    nothing = [np.zeros(s, bool) for s in [(0, 4), (3, 0), (0, 0), (0,), (0, 3), (2, 0)]]
+    for key in [*nothing, (nothing[3], slice(None)), (slice(None), nothing[3]), (1, nothing[3]), (nothing[3], [1])]:
+        try:
+            due = model[key]
+        except IndexError:
+            with pytest.raises(IndexError):
+                a[key]
+            continue
+        same(a[key], due)
+        a[key] = 7
+    same(a[...], model)

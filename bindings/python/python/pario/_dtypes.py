@@ -62,7 +62,11 @@ def element_of(dtype: np.dtype[Any]) -> tuple[str, bytes | None]:
 def dtype_of(element: str, text: bytes | None) -> np.dtype[Any]:
     """The type of numpy for entries of the service, with the text that is kept beside them."""
     if text is not None:
-        return dtype_of_text(text)
+        try:
+            return dtype_of_text(text)
+        except TypeError:
+            # One of ml_dtypes, which is not here, or of another version of it: entries come as they are.
+            return np.dtype(f"V{element[len('bytes(') : -1]}")
     found = _DTYPES.get(element)
     if found is not None:
         return found
@@ -70,9 +74,14 @@ def dtype_of(element: str, text: bytes | None) -> np.dtype[Any]:
 
 
 def _text_of(dtype: np.dtype[Any]) -> bytes:
-    if dtype.names is None and dtype.subdtype is None and dtype.kind == "V" and dtype.name in _small_types():
+    if is_small(dtype) and dtype.name in _small_types():
         return json.dumps(dtype.name).encode()
     return json.dumps(np.lib.format.dtype_to_descr(dtype)).encode()
+
+
+def is_small(dtype: np.dtype[Any]) -> bool:
+    """Whether another package than numpy made the type, whose kind may be any; ml_dtypes is one."""
+    return dtype.num >= 256
 
 
 def dtype_of_text(text: bytes) -> np.dtype[Any]:
@@ -99,15 +108,15 @@ def _field(field: list[Any]) -> tuple[Any, ...]:
 
 
 def _small_types() -> dict[str, np.dtype[Any]]:
-    """The types of ml_dtypes, if it is there: bfloat16 and those of 8 bits."""
+    """The types of ml_dtypes, if it is there: bfloat16 and those of 8 bits and fewer."""
     known = sys.modules.get("ml_dtypes")
     if known is None:
         try:
             import ml_dtypes as known  # type: ignore[no-redef]
         except ImportError:
             return {}
-    names = [name for name in dir(known) if name.startswith(("bfloat", "float8"))]
-    return {name: np.dtype(getattr(known, name)) for name in names}
+    kinds = [kind for kind in vars(known).values() if isinstance(kind, type) and issubclass(kind, np.generic)]
+    return {np.dtype(kind).name: np.dtype(kind) for kind in kinds}
 
 
 def as_buffer(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
@@ -115,6 +124,12 @@ def as_buffer(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     kind = array.dtype.kind
     if kind in "mM":
         return array.view("i8")
-    if kind == "V" and array.dtype.names is None and array.dtype.subdtype is None:
+    if is_small(array.dtype) or kind == "V" and array.dtype.names is None and array.dtype.subdtype is None:
         return array.view(f"V{array.dtype.itemsize}")
     return array
+
+
+def is_of_torch(value: Any) -> bool:
+    """Whether it is a tensor of PyTorch, without asking for the package where nobody has it."""
+    known = sys.modules.get("torch")
+    return known is not None and isinstance(value, known.Tensor)

@@ -98,7 +98,7 @@ def _is_integer(key: Any) -> bool:
 def _list_of(key: Any) -> NdArray:
     """A list of indices or a mask, as an array."""
     array = np.asarray(key)
-    if array.size == 0 and not isinstance(key, np.ndarray):
+    if array.size == 0 and isinstance(key, (list, tuple)):
         array = array.astype(np.intp)
     if array.dtype.kind not in "iub":
         raise IndexError("only integers, slices (`:`), ellipsis (`...`), numpy.newaxis (`None`) and integer or boolean arrays are valid indices")
@@ -161,7 +161,8 @@ def _expanded(key: Any, shape: tuple[int, ...]) -> list[Any]:
             mask = part[1]
             extents = shape[dimension : dimension + mask.ndim]
             for d, (has, wants) in enumerate(zip(mask.shape, extents)):
-                if has != wants:
+                # A mask without entries chooses nothing, of any extent: numpy and the array API standard have it so.
+                if has not in (wants, 0):
                     raise IndexError(
                         f"boolean index did not match indexed array along axis {dimension + d}; "
                         f"size of axis is {wants} but size of corresponding boolean axis is {has}"
@@ -175,6 +176,46 @@ def _expanded(key: Any, shape: tuple[int, ...]) -> list[Any]:
             found.append(part)
             dimension += part is not None and part is not _GAP
     return found
+
+
+#: A short way for what programs ask most: axes of the region, its shape, and the shape of the result.
+Plain = tuple[list[tuple[int, int, int]], list[int], tuple[int, ...]]
+
+
+def plain(key: Any, shape: tuple[int, ...]) -> Plain | None:
+    """The region of an index of integers and ascending slices that is right; nothing for any other, which :func:`select` knows or refuses.
+
+    >>> plain((slice(1, 4, 2), -1), (5, 3))
+    ([(1, 2, 2), (2, 1, 1)], [2, 1], (2,))
+    """
+    keys = key if type(key) is tuple else (key,)
+    if not shape or len(keys) > len(shape):
+        return None
+    axes: list[tuple[int, int, int]] = []
+    region: list[int] = []
+    result: list[int] = []
+    for part, extent in zip(keys, shape):
+        if type(part) is int:
+            index = part + extent if part < 0 else part
+            if not 0 <= index < extent:
+                return None
+            axes.append((index, 1, 1))
+            region.append(1)
+        elif type(part) is slice:
+            start, stop, step = part.indices(extent)
+            if step < 0 or stop <= start:
+                return None
+            count = (stop - start + step - 1) // step
+            axes.append((start, count, step))
+            region.append(count)
+            result.append(count)
+        else:
+            return None
+    for extent in shape[len(keys) :]:
+        axes.append((0, extent, 1))
+        region.append(extent)
+        result.append(extent)
+    return axes, region, tuple(result)
 
 
 def select(key: Any, shape: tuple[int, ...], order: str = "C") -> Selection:

@@ -15,13 +15,15 @@ from typing import Any
 import numpy as np
 
 from . import _native, _service
-from ._dtypes import DTYPE_VALUE, as_buffer, dtype_of, element_of
-from ._index import Axis, Selection, select, select_orthogonal, select_points
+from ._dtypes import DTYPE_VALUE, as_buffer, dtype_of, element_of, is_of_torch
+from ._index import Axis, Plain, Selection, plain, select, select_orthogonal, select_points
 from .attributes import Attributes, encoded
 from .teams import Block, Team
 
 #: Bytes of a region up to which values that need another order or type are brought into it at once.
 _AT_ONCE = 64 << 20
+#: Entries of a region that one value is spread over at once.
+_FEW = 4096
 
 
 def _text(element: str, shape: tuple[int, ...], order: str) -> str:
@@ -262,6 +264,13 @@ class Array:
     # --- Reading ---
 
     def __getitem__(self, key: Any) -> Any:
+        found = plain(key, self._extents)
+        if found is not None:
+            axes, shape, result = found
+            region: np.ndarray[Any, Any] = np.empty(shape, self._dtype, self._order)  # type: ignore[call-overload]
+            if region.nbytes:
+                self._here().read_region(self._array_text, axes, as_buffer(region))
+            return region.reshape(result, order=self._order) if result else region[(0,) * region.ndim]  # type: ignore[call-overload]
         if isinstance(key, str) or (isinstance(key, list) and key and isinstance(key[0], str)):
             return self[...][key]
         if isinstance(key, Block):
@@ -271,13 +280,27 @@ class Array:
     def _selected(self, key: Any) -> Selection:
         return select(key, self._extents, self._order)
 
-    def get(self, key: Any = ..., out: np.ndarray[Any, Any] | None = None) -> Any:
-        """Reads what an index selects, into ``out`` if that is given.
+    def get(self, key: Any = ..., out: Any = None) -> Any:
+        """Reads what an index selects, into ``out`` if that is given: an array, or what shows its memory by the buffer protocol or DLPack.
 
         Bytes go straight into ``out``, whatever its strides, if it has the type of the array and the index neither goes
         backwards nor repeats.
+
+        >>> a = pario.save("/numbers", np.arange(6))
+        >>> memory = bytearray(4 * 8)
+        >>> _ = a.get(np.s_[1:5], out=memoryview(memory).cast("q"))
+        >>> np.frombuffer(memory, "i8")
+        array([1, 2, 3, 4])
         """
-        return self._get(self._selected(key), out)
+        if out is None or isinstance(out, np.ndarray):
+            return self._get(self._selected(key), out)
+        if is_of_torch(out):
+            from . import torch as beside
+
+            beside.read_into(self, key, out)
+            return out
+        self._get(self._selected(key), _memory_of(out))
+        return out
 
     def _get(self, selected: Selection, out: np.ndarray[Any, Any] | None = None) -> Any:
         if out is not None:
@@ -337,10 +360,36 @@ class Array:
         found = np.asarray(self._get(self._selected(Ellipsis)))
         return found if dtype is None else found.astype(dtype, copy=False)
 
-    def __dlpack__(self, **how: Any) -> Any:
-        return self[...].__dlpack__(**how)
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[int, int] | None = None,
+        dl_device: tuple[int, int] | None = None,
+        copy: bool | None = None,
+    ) -> Any:
+        """The entries in memory of the caller, as DLPack shows them: a copy, which changes neither with the file nor it.
+
+        >>> np.from_dlpack(pario.save("/numbers", np.arange(3)))
+        array([0, 1, 2])
+        """
+        if copy is False:
+            raise BufferError("the entries are in a file: what DLPack shows is a copy; ask for one")
+        if dl_device not in (None, (1, 0)):
+            raise BufferError(f"dl_device: {dl_device} is not the CPU; bring the copy there")
+        if stream is not None:
+            raise BufferError("stream: the entries come to memory of the CPU, which has none; give None")
+        found = np.asarray(self[...])
+        if max_version is None:
+            return found.__dlpack__()
+        try:
+            return found.__dlpack__(max_version=max_version)
+        except TypeError:
+            # Before 2.1 numpy knows the first version only, which every reader takes.
+            return found.__dlpack__()
 
     def __dlpack_device__(self) -> tuple[int, int]:
+        """The CPU."""
         return (1, 0)
 
     def item(self) -> Any:
@@ -359,6 +408,9 @@ class Array:
     # --- Writing ---
 
     def __setitem__(self, key: Any, value: Any) -> None:
+        found = plain(key, self._extents)
+        if found is not None and self.mode != "r" and self._set_plain(found, value):
+            return
         if isinstance(key, Block):
             self.mine[...] = value
             return
@@ -371,9 +423,31 @@ class Array:
     def _value(self, value: Any) -> np.ndarray[Any, Any]:
         if isinstance(value, Array):
             value = value[...]
+        if is_of_torch(value):
+            from . import torch as beside
+
+            value = beside.values_of(value)
         if isinstance(value, (np.ndarray, np.generic)):
             return np.asarray(value).astype(self._dtype, copy=False)
         return np.asarray(value, dtype=self._dtype)
+
+    def _set_plain(self, found: Plain, value: Any) -> bool:
+        """Writes values that lie in memory as the region does, or one value for a small region; whether it did."""
+        axes, shape, result = found
+        given = self._value(value)
+        if given.shape == result:
+            is_ready = given.flags.c_contiguous if self._order == "C" else given.flags.f_contiguous
+            if not is_ready:
+                return False
+            region = given.reshape(shape, order=self._order)  # type: ignore[call-overload]
+        elif not given.ndim and math.prod(shape) <= _FEW:
+            region = np.empty(shape, self._dtype, self._order)  # type: ignore[call-overload]
+            region[...] = given
+        else:
+            return False
+        if region.nbytes:
+            self._here().write_region(self._array_text, axes, as_buffer(region))
+        return True
 
     def _set(self, selected: Selection, value: Any) -> None:
         if self.mode == "r":
@@ -614,6 +688,19 @@ class Array:
         )
         drawing = picture(self._array_text, facts["layout"])
         return f"<b>{html.escape(self.path)}</b><table>{table}</table>{drawing}"
+
+
+def _memory_of(out: Any) -> np.ndarray[Any, Any]:
+    """The memory of something that is no array of numpy, to be written to."""
+    try:
+        found = np.asarray(memoryview(out))
+    except TypeError:
+        if not hasattr(out, "__dlpack__"):
+            raise TypeError(f"out: {type(out).__name__} shows no memory; give an array of numpy, a buffer or what knows DLPack") from None
+        found = np.from_dlpack(out)
+    if not found.flags.writeable:
+        raise ValueError("out: this memory is read-only; give one that can be written to")
+    return found
 
 
 def _lined(

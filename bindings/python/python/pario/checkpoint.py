@@ -13,16 +13,21 @@ import json
 import threading
 import uuid
 import zlib
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from . import _service
+from ._dtypes import is_of_torch
 from .array import Array
 from .teams import Team
 
 _PARTIAL = ".partial-"
+#: What a checkpoint is called while another one takes its name. If that never happened, it stands for it.
+_REPLACED = ".replaced-"
 _MANIFEST = "manifest"
 
 
@@ -32,12 +37,20 @@ class Shard:
     not needed for loading."""
 
     shape: tuple[int, ...]
-    index: tuple[slice, ...]
+    index: tuple[slice, ...] | slice
     values: Any = None
+
+    def __post_init__(self) -> None:
+        given: Any = self.index
+        index: tuple[Any, ...] = given if isinstance(given, tuple) else () if given is Ellipsis else (given,)
+        if len(index) > len(self.shape) or not all(isinstance(s, slice) for s in index):
+            raise TypeError(f"index: {given} is not a slice for each of at most {len(self.shape)} dimensions")
+        self.index = index
 
     def ranges(self) -> tuple[tuple[int, int, int], ...]:
         """First index, end and step in every dimension."""
-        index = tuple(self.index) + (slice(None),) * (len(self.shape) - len(self.index))
+        assert isinstance(self.index, tuple)
+        index = self.index + (slice(None),) * (len(self.shape) - len(self.index))
         return tuple(s.indices(n) for s, n in zip(index, self.shape))
 
 
@@ -45,16 +58,47 @@ class CheckpointError(OSError):
     """A checkpoint is damaged, or does not fit what is to be loaded from it."""
 
 
+@dataclass
+class _Nothing:
+    """A tensor of which this rank has no piece."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+
+
 def _shards_of(leaf: Any) -> list[Shard] | None:
     """The pieces that this rank has, if it does not have the whole."""
+    if isinstance(leaf, _Nothing):
+        return []
     if isinstance(leaf, Shard):
         return [leaf]
-    if isinstance(leaf, (list, tuple)) and leaf and all(isinstance(s, Shard) for s in leaf):
-        return list(leaf)
+    if isinstance(leaf, (list, tuple)):
+        return list(leaf) if leaf and all(isinstance(s, Shard) for s in leaf) else None
+    if is_of_torch(leaf):
+        from . import torch as beside
+
+        return beside.shards_of(leaf)
     if hasattr(leaf, "addressable_shards"):
         # An array of JAX on a mesh; of replicas the first counts.
         return [Shard(tuple(leaf.shape), s.index, s.data) for s in leaf.addressable_shards if s.replica_id == 0]
     return None
+
+
+def _values(leaf: Any) -> np.ndarray[Any, Any]:
+    if is_of_torch(leaf):
+        from . import torch as beside
+
+        return beside.values_of(leaf)
+    return np.asarray(leaf)
+
+
+def _dtype(leaf: Any) -> np.dtype[Any]:
+    if is_of_torch(leaf):
+        from . import torch as beside
+
+        return beside.type_of(leaf.dtype)
+    found: np.dtype[Any] = np.dtype(leaf.dtype)
+    return found
 
 
 def _flatten(tree: Any, tensors: list[Any]) -> Any:
@@ -107,6 +151,41 @@ def _crc(values: np.ndarray[Any, Any]) -> int:
     return zlib.crc32(np.ascontiguousarray(values).reshape(-1).view("u1").data)
 
 
+#: Arrays that a rank has open before it makes them durable.
+_TOGETHER = 32
+
+
+class _Written:
+    """Arrays that a rank writes. They are made durable many at a time: a disk that is asked by all at once is done sooner than one after the other."""
+
+    def __init__(self, opened: Callable[[str], Array]) -> None:
+        self._opened = opened
+        self._arrays: dict[str, Array] = {}
+
+    def __getitem__(self, path: str) -> Array:
+        found = self._arrays.get(path)
+        if found is None:
+            if len(self._arrays) == _TOGETHER:
+                self.sync()
+            found = self._arrays[path] = self._opened(path)
+        return found
+
+    def sync(self) -> None:
+        """Makes all of them durable, and closes them."""
+        arrays = list(self._arrays.values())
+        if len(arrays) > 1:
+            with ThreadPoolExecutor(min(8, len(arrays))) as pool:
+                list(pool.map(Array.sync, arrays))
+        elif arrays:
+            arrays[0].sync()
+        self.close()
+
+    def close(self) -> None:
+        """Closes what is open."""
+        while self._arrays:
+            self._arrays.popitem()[1].close()
+
+
 def _directory(path: str) -> str:
     return "/" + path.strip("/")
 
@@ -118,7 +197,7 @@ def checkpoints(path: str, *, url: Any = None) -> list[int]:
         names = service.list(_directory(path))
     except FileNotFoundError:
         return []
-    steps = [name[5:] for name in names if name.startswith("step-") and _PARTIAL not in name]
+    steps = {name[5:].partition(_REPLACED)[0] for name in names if name.startswith("step-")}
     return sorted(int(step) for step in steps if step.isdigit())
 
 
@@ -183,7 +262,9 @@ def save_checkpoint(
 def _copied(leaf: Any) -> Any:
     shards = _shards_of(leaf)
     if shards is None:
-        return np.array(leaf)
+        return np.array(_values(leaf))
+    if not shards:
+        return _Nothing(tuple(leaf.shape), _dtype(leaf))
     return [Shard(s.shape, s.index, np.array(s.values)) for s in shards]
 
 
@@ -213,13 +294,13 @@ def _save(
         found: list[Any] = []
         for leaf, shards in zip(tensors, pieces):
             if shards is None:
-                whole = np.asarray(leaf)
+                whole = _values(leaf)
                 found.append((whole.shape, whole.dtype, None))
             else:
                 kinds = {(tuple(s.shape), np.asarray(s.values).dtype) for s in shards}
                 if len(kinds) > 1:
                     raise ValueError(f"the pieces of one tensor have several shapes or types: {kinds}")
-                shape, dtype = next(iter(kinds)) if kinds else (tuple(leaf.shape), np.dtype(leaf.dtype))
+                shape, dtype = next(iter(kinds)) if kinds else (tuple(leaf.shape), _dtype(leaf))
                 found.append((shape, dtype, [s.ranges() for s in shards]))
         return found
 
@@ -245,24 +326,27 @@ def _save(
 
     def write() -> list[Any]:
         wrote = []
-        for number, (leaf, shards) in enumerate(zip(tensors, pieces)):
-            if shards is None:
-                if number % team.size != team.rank:
-                    continue
-                whole = np.asarray(leaf)
-                shards = [Shard(whole.shape, (), whole)]
-            array = service.open(f"{partial}/t{number}")
-            for shard in shards:
-                ranges = shard.ranges()
-                # Several ranks may have the same piece: the first of them writes it.
-                first = next((r for r, one in enumerate(known) if ranges in (one[number][2] or [])), team.rank)
-                if first != team.rank:
-                    continue
-                values = np.asarray(shard.values)
-                array[tuple(slice(*_plain(r)) for r in ranges)] = values
-                wrote.append((number, ranges, _crc(values)))
-            array.sync()
-            array.close()
+        arrays = _Written(service.open)
+        try:
+            for number, (leaf, shards) in enumerate(zip(tensors, pieces)):
+                if shards is None:
+                    if number % team.size != team.rank:
+                        continue
+                    whole = _values(leaf)
+                    shards = [Shard(whole.shape, (), whole)]
+                for shard in shards:
+                    ranges = shard.ranges()
+                    # Several ranks may have the same piece: the first of them writes it.
+                    first = next((r for r, one in enumerate(known) if ranges in (one[number][2] or [])), team.rank)
+                    if first != team.rank:
+                        continue
+                    values = np.asarray(shard.values)
+                    array = arrays[f"{partial}/t{number}"]
+                    array[tuple(slice(*_plain(r)) for r in ranges)] = values
+                    wrote.append((number, ranges, _crc(values)))
+            arrays.sync()
+        finally:
+            arrays.close()
         return wrote
 
     wrote = _together(team, write)
@@ -271,22 +355,53 @@ def _save(
         if team.rank != 0:
             return
         manifest = {"version": 1, "step": step, "tree": said, "pieces": [p for one in wrote for p in one]}
-        file = service.connection.open(f"{partial}/{_MANIFEST}", "x")
-        file.write_bytes(0, json.dumps(manifest).encode())
-        file.sync()
-        file.close()
-        target = f"{directory}/step-{step}"
-        if service.exists(target):
-            # A step that is saved again: the old one goes when the new one is whole.
-            service.rename(target, f"{directory}/step-{step}{_PARTIAL}{uuid.uuid4().hex}")
-        service.rename(partial, target)
+        _commit(service, partial, f"{directory}/step-{step}", manifest)
         if keep is not None:
             for old in checkpoints(directory, url=service.url)[: -max(1, keep)]:
                 gone = f"{directory}/step-{old}{_PARTIAL}{uuid.uuid4().hex}"
-                service.rename(f"{directory}/step-{old}", gone)
+                service.rename(_standing(service, f"{directory}/step-{old}"), gone)
                 _remove(service, gone)
 
     _together(team, commit)
+
+
+def _commit(service: _service.Service, partial: str, target: str, manifest: dict[str, Any]) -> None:
+    """Says what a checkpoint holds, and gives it its name."""
+    file = service.connection.open(f"{partial}/{_MANIFEST}", "x")
+    file.write_bytes(0, json.dumps(manifest).encode())
+    file.sync()
+    file.close()
+    if service.exists(target):
+        # A step that is saved again: the old one goes when the new one has its name.
+        service.rename(target, f"{target}{_REPLACED}{uuid.uuid4().hex}")
+    service.rename(partial, target)
+    parent, _, name = target.rpartition("/")
+    for old in _replaced(service, parent, name):
+        _remove(service, old)
+
+
+def _replaced(service: _service.Service, parent: str, name: str) -> list[str]:
+    begun = f"{name}{_REPLACED}"
+    return [f"{parent}/{other}" for other in service.list(parent or "/") if other.startswith(begun)]
+
+
+def _standing(service: _service.Service, directory: str) -> str:
+    """Where a checkpoint is: under its name, or beside it if the program that was to replace it died in between."""
+    if not service.exists(directory):
+        parent, _, name = directory.rpartition("/")
+        if service.exists(parent or "/"):
+            return next(iter(_replaced(service, parent, name)), directory)
+    return directory
+
+
+def _manifest_of(service: _service.Service, directory: str) -> dict[str, Any]:
+    """What a checkpoint holds, where :func:`_standing` says it is."""
+    file = service.connection.open(f"{directory}/{_MANIFEST}", "r")
+    manifest: dict[str, Any] = json.loads(file.read_bytes(0, file.size()))
+    file.close()
+    if manifest["version"] != 1:
+        raise CheckpointError(f"{directory}: a newer version wrote it; use a newer package")
+    return manifest
 
 
 def _plain(r: Any) -> tuple[Any, ...]:
@@ -326,16 +441,12 @@ def load_checkpoint(
         step = steps[-1]
     kept: list[Any] = []
     # Values stay where they were loaded; the ranks tell each other only whether it went well.
-    _together(team, lambda: kept.append(_load(service, f"{directory}/step-{step}", like, verify)))
+    _together(team, lambda: kept.append(_load(service, _standing(service, f"{directory}/step-{step}"), like, verify)))
     return kept[0]
 
 
 def _load(service: _service.Service, directory: str, like: Any, verify: bool) -> Any:
-    file = service.connection.open(f"{directory}/{_MANIFEST}", "r")
-    manifest = json.loads(file.read_bytes(0, file.size()))
-    file.close()
-    if manifest["version"] != 1:
-        raise CheckpointError(f"{directory}: a newer version wrote it; use a newer package")
+    manifest = _manifest_of(service, directory)
     wishes: dict[int, Any] = {}
     _wishes(manifest["tree"], like, wishes)
     pieces: dict[int, list[Any]] = {}
@@ -360,6 +471,12 @@ def _count(said: Any) -> int:
 def _load_tensor(service: _service.Service, path: str, wish: Any, pieces: list[Any]) -> Any:
     array = service.open(path, "r")
     try:
+        if is_of_torch(wish):
+            from . import torch as beside
+
+            if tuple(wish.shape) != array.shape:
+                raise CheckpointError(f"like: shape {tuple(wish.shape)}, but the checkpoint has {array.shape}")
+            return beside.like_it(wish, lambda index: _read(array, Shard(array.shape, index).ranges(), pieces))
         if wish is not None and hasattr(wish, "sharding"):
             import jax  # type: ignore[import-not-found]
 

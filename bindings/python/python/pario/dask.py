@@ -27,7 +27,7 @@ def layout_chunks(array: Array) -> tuple[tuple[int, ...], ...] | None:
     for extent, step in zip(array.shape, weights):
         offsets = np.arange(extent, dtype=np.uint64) * np.uint64(step)
         owners = np.array(_native.owners(array.layout, array._array_text, offsets))
-        bounds = np.flatnonzero(np.diff(owners)) + 1
+        bounds: list[int] = (np.flatnonzero(np.diff(owners)) + 1).tolist()
         if len(bounds) >= _MOST_PARTS:
             return None
         chunks.append(tuple(int(n) for n in np.diff([0, *bounds, extent])))

@@ -205,7 +205,7 @@ class ParioFile(AbstractBufferedFile):
         kept = self.path if self.mode == "ab" and self.fs.exists(self.path) else None
         self._out = _Writing(self.fs._connection, self.path, kept)
 
-    def _upload_chunk(self, final: bool = False) -> bool:
+    def _upload_chunk(self, final: bool = False) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
         assert self._out is not None
         self._out.write(self.buffer.getvalue())
         if final and self.autocommit:

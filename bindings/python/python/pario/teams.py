@@ -57,11 +57,15 @@ class Team:
 
     @classmethod
     def of(cls, comm: Any, service: _service.Service | None = None) -> "Team":
-        """The team of a communicator of mpi4py; a team is its own."""
+        """The team of a communicator of mpi4py or of a process group of PyTorch; a team is its own."""
         if isinstance(comm, cls):
             return comm
+        if type(comm).__module__.startswith("torch."):
+            from . import torch as beside
+
+            return beside.team_of(comm, service or _service.connect())
         if not hasattr(comm, "Get_rank"):
-            raise TypeError(f"comm: a communicator of mpi4py or a pario.Team is needed, not {type(comm).__name__}")
+            raise TypeError(f"comm: a communicator of mpi4py, a process group of PyTorch or a pario.Team is needed, not {type(comm).__name__}")
         name = comm.bcast(uuid.uuid4().hex if comm.Get_rank() == 0 else None, root=0)
         return cls.join(f"mpi-{name}", comm.Get_size(), comm.Get_rank(), service)
 
@@ -139,12 +143,12 @@ class Part:
 
     def read(self, out: np.ndarray[Any, Any] | None = None) -> np.ndarray[Any, Any]:
         """Reads the part."""
-        if out is None:
-            out = np.empty(self.shape, self.dtype, order=self.array.order)  # type: ignore[call-overload]
-        elif out.dtype != self.dtype:
+        if out is not None and out.dtype != self.dtype:
             raise ValueError(f"out: type {out.dtype}, but the array has {self.dtype}")
-        self._move(out, False)
-        return out
+        order: Any = self.array.order
+        found: np.ndarray[Any, Any] = np.empty(self.shape, self.dtype, order=order) if out is None else out
+        self._move(found, False)
+        return found
 
     def write(self, values: Any) -> None:
         """Writes the part; values are broadcast to its shape."""

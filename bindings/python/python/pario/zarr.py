@@ -3,17 +3,20 @@
 :class:`ParioStore` keeps the objects of a hierarchy (``zarr.json``, chunks) as files of the service. :func:`virtual` shows an array of the
 service as an uncompressed Zarr array of any chunking, without a copy: its chunks are views.
 
-With this module imported, arrays that are neither compressed nor filtered are written *in place* in both: only the entries that a program
-assigns go to the service. So programs whose regions share chunks or lie across them write at the same time and lose nothing.
-What is compressed is read, changed and written chunk by chunk, as in every other store, and needs regions that do not share chunks.
+With this module imported, programs whose regions share chunks or shards, or lie across them, write at the same time and lose nothing:
+
+- Arrays that are neither compressed nor filtered are written *in place* in both forms: only the entries that a program assigns go to the service.
+- What is compressed or sharded is read, changed and written chunk by chunk (shard by shard), by one program at a time: the others wait for a lock beside it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import math
+import os
 import time
 import uuid
+import weakref
 from collections.abc import AsyncIterator, Iterable
 from typing import Any
 
@@ -31,17 +34,16 @@ from zarr.abc.store import (
 )
 from zarr.codecs.bytes import BytesCodec
 from zarr.core.buffer import Buffer, BufferPrototype, NDBuffer, default_buffer_prototype
+from zarr.core.codec_pipeline import BatchedCodecPipeline
 from zarr.core.config import config as _config
 from zarr.storage import StorePath
 
 from . import _service
 from ._dtypes import as_buffer
 from ._index import Axis, select, select_orthogonal
+from ._locks import ChunkLock
 from .array import Array
 from .filesystem import _Writing
-
-#: Seconds that a program may take to make a chunk.
-_PATIENCE = 10.0
 
 
 def _window(size: int, byte_range: ByteRequest | None) -> tuple[int, int]:
@@ -61,9 +63,9 @@ def _window(size: int, byte_range: ByteRequest | None) -> tuple[int, int]:
 class _SyncStore(Store):
     """The methods that wait, over those that do not."""
 
-    supports_writes: bool = True
-    supports_deletes: bool = True
-    supports_listing: bool = True
+    supports_writes: bool = True  # pyright: ignore[reportIncompatibleMethodOverride]
+    supports_deletes: bool = True  # pyright: ignore[reportIncompatibleMethodOverride]
+    supports_listing: bool = True  # pyright: ignore[reportIncompatibleMethodOverride]
 
     def get_sync(
         self, key: str, *, prototype: BufferPrototype | None = None, byte_range: ByteRequest | None = None
@@ -75,6 +77,10 @@ class _SyncStore(Store):
 
     def write_region(self, key: str, spec: Any, axes: tuple[Axis, ...], values: np.ndarray[Any, Any]) -> None:
         """Writes some entries of a chunk in place."""
+        raise NotImplementedError
+
+    def write_points(self, key: str, spec: Any, flat: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
+        """Writes entries of a chunk in place, at ascending positions in its C order."""
         raise NotImplementedError
 
     def exists_sync(self, key: str) -> bool:
@@ -252,11 +258,18 @@ class ParioStore(_SyncStore):
                 yield name
 
     def write_region(self, key: str, spec: Any, axes: tuple[Axis, ...], values: np.ndarray[Any, Any]) -> None:
+        self._write_in_place(key, spec, tuple(spec.shape), axes, values)
+
+    def write_points(self, key: str, spec: Any, flat: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
+        self._write_in_place(key, spec, (math.prod(spec.shape),), (flat.astype(np.uint64),), values)
+
+    def _write_in_place(
+        self, key: str, spec: Any, shape: tuple[int, ...], axes: tuple[Axis, ...], values: np.ndarray[Any, Any]
+    ) -> None:
         self._check_writable()
-        path = self._path(key)
-        file = self._chunk(path, spec, values.dtype)
+        file = self._chunk(self._path(key), spec, values.dtype)
         try:
-            extents = ",".join(map(str, spec.shape))
+            extents = ",".join(map(str, shape))
             file.write_region(f"bytes({values.dtype.itemsize})[{extents}]", axes, as_buffer(values))
         finally:
             file.close()
@@ -264,32 +277,21 @@ class ParioStore(_SyncStore):
     def _chunk(self, path: str, spec: Any, dtype: np.dtype[Any]) -> Any:
         """The file of a chunk. It gets its name when it is full of the fill value, and is made by one program only."""
         connection = self.service.connection
-        parent, _, name = path.rpartition("/")
-        lock = f"{parent}/.writing-lock-{name}"
-        end = time.monotonic() + _PATIENCE
-        pause = 0.0005
+        lock: ChunkLock | None = None
         while True:
             try:
                 return connection.open(path, "r+")
             except (FileNotFoundError, NotADirectoryError):
                 pass
-            try:
-                if parent:
-                    connection.make_directories(parent)
-                connection.open(lock, "x").close()
-            except FileExistsError:
-                if time.monotonic() > end:
-                    raise TimeoutError(
-                        f"{path}: a program that was to make this chunk did not, in {_PATIENCE} s; remove {lock} and write again"
-                    ) from None
-                time.sleep(pause)
-                pause = min(2 * pause, 0.05)
+            lock = lock or ChunkLock(self.service, path)
+            if not lock.take():
+                time.sleep(lock.pause())
                 continue
             try:
                 if not self.service.exists(path):
                     self._fill(path, spec, dtype)
             finally:
-                connection.remove_file(lock)
+                lock.release()
 
     def _fill(self, path: str, spec: Any, dtype: np.dtype[Any]) -> None:
         connection = self.service.connection
@@ -374,7 +376,7 @@ class ArrayStore(_SyncStore):
             chunk = whole
         flat = as_buffer(chunk).reshape(-1).view("u1")
         first, end = _window(len(flat), byte_range)
-        return made.from_array_like(flat[first:end])
+        return made.from_array_like(flat[first:end])  # pyright: ignore[reportArgumentType]
 
     def set_sync(self, key: str, value: Buffer) -> None:
         self._check_writable()
@@ -400,6 +402,14 @@ class ArrayStore(_SyncStore):
         if self.array.order == "F":
             given = np.asfortranarray(given)
         self.array._write(moved, given)
+
+    def write_points(self, key: str, spec: Any, flat: np.ndarray[Any, Any], values: np.ndarray[Any, Any]) -> None:
+        self._check_writable()
+        region = self._region(key)
+        if region is None:
+            raise KeyError(f"{key}: the array has no such chunk")
+        at = tuple(p + s.start for p, s in zip(np.unravel_index(flat, spec.shape), region))
+        self.array.vindex[at] = values.view(self.array.dtype)
 
     def exists_sync(self, key: str) -> bool:
         return key == "zarr.json" or self._region(key) is not None
@@ -456,20 +466,24 @@ class RegionBytesCodec(BytesCodec, ArrayBytesCodecPartialEncodeMixin):
         self, byte_setter: Any, chunk_array: NDBuffer, selection: Any, chunk_spec: Any
     ) -> None:
         store = byte_setter.store if isinstance(byte_setter, StorePath) else None
-        axes = _axes_of(selection, tuple(chunk_spec.shape))
-        if not isinstance(store, _SyncStore) or axes is None:
+        if not isinstance(store, _SyncStore):
             await self._change_whole(byte_setter, chunk_array, selection, chunk_spec)
             return
         stored = chunk_spec.dtype.to_native_dtype()
         if stored.itemsize > 1 and self.endian is not None:
             stored = stored.newbyteorder(self.endian.name)
+        if not store._is_open:
+            await store._open()
+        axes = _axes_of(selection, tuple(chunk_spec.shape))
+        if axes is None:
+            flat, chosen = _points_of(selection, tuple(chunk_spec.shape), np.asarray(chunk_array.as_ndarray_like()).astype(stored, copy=False))
+            await asyncio.to_thread(store.write_points, byte_setter.path, chunk_spec, flat, chosen)
+            return
         shape = tuple(axis[1] if isinstance(axis, tuple) else len(axis) for axis in axes)
         given = np.asarray(chunk_array.as_ndarray_like())
         values = given.astype(stored, copy=False)
         values = np.broadcast_to(values.reshape(shape) if values.size == math.prod(shape) else values, shape)
         ready = np.ascontiguousarray(values)
-        if not store._is_open:
-            await store._open()
         await asyncio.to_thread(store.write_region, byte_setter.path, chunk_spec, axes, ready)
 
     async def _change_whole(
@@ -524,5 +538,59 @@ def _axes_of(selection: Any, shape: tuple[int, ...]) -> tuple[Axis, ...] | None:
     return found.axes
 
 
+def _points_of(
+    selection: Any, shape: tuple[int, ...], values: np.ndarray[Any, Any]
+) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
+    """Points inside a chunk as ascending positions in its C order, each with its value; of those that are named twice the last one counts."""
+    flat = np.arange(math.prod(shape)).reshape(shape)[selection]
+    given = np.broadcast_to(values.reshape(flat.shape) if values.size == flat.size else values, flat.shape)
+    positions, last = np.unique(flat.ravel()[::-1], return_index=True)
+    return positions, np.ascontiguousarray(given.ravel()[::-1][last])
+
+
+#: Locks of chunks among the tasks of one event loop.
+_of_tasks: weakref.WeakValueDictionary[tuple[Any, ...], asyncio.Lock] = weakref.WeakValueDictionary()
+
+
+class LockingPipeline(BatchedCodecPipeline):
+    """The pipeline of zarr-python, in which one program at a time changes a chunk of a :class:`ParioStore` that has to be read for it."""
+
+    async def write_batch(self, batch_info: Any, value: NDBuffer, drop_axes: tuple[int, ...] = ()) -> None:
+        free: list[Any] = []
+        changed: list[Any] = []
+        for info in batch_info:
+            (changed if self._is_changed(info) else free).append(info)
+        work = [self._change(info, value, drop_axes) for info in changed]
+        if free:
+            work.append(super().write_batch(free, value, drop_axes))
+        await asyncio.gather(*work)
+
+    def _is_changed(self, info: Any) -> bool:
+        """Whether a part of a chunk is to be replaced, and not in place."""
+        setter, is_complete = info[0], info[4] if len(info) > 4 else False
+        if is_complete or not isinstance(setter, StorePath) or not isinstance(setter.store, ParioStore):
+            return False
+        return not (self.supports_partial_encode and isinstance(self.array_bytes_codec, RegionBytesCodec))
+
+    async def _change(self, info: Any, value: NDBuffer, drop_axes: tuple[int, ...]) -> None:
+        store = info[0].store
+        path = store._path(info[0].path)
+        # Tasks of this loop take turns first, so that only one of them asks the service.
+        key = (os.getpid(), id(asyncio.get_running_loop()), store.service.url, path)
+        turn = _of_tasks.setdefault(key, asyncio.Lock())
+        async with turn:
+            lock = ChunkLock(store.service, path)
+            while not await asyncio.to_thread(lock.take):
+                await asyncio.sleep(await asyncio.to_thread(lock.pause))
+            try:
+                await super().write_batch([info], value, drop_axes)
+            finally:
+                await asyncio.to_thread(lock.release)
+
+
 zarr.registry.register_codec("bytes", RegionBytesCodec, qualname="pario.zarr.RegionBytesCodec")
 _config.set({"codecs.bytes": "pario.zarr.RegionBytesCodec"})
+zarr.registry.register_pipeline(LockingPipeline)
+if _config.get("codec_pipeline.path") == "zarr.core.codec_pipeline.BatchedCodecPipeline":
+    # Who chose another one keeps it, and writes what shares chunks with locks of its own.
+    _config.set({"codec_pipeline.path": "pario.zarr.LockingPipeline"})
