@@ -17,7 +17,8 @@ use control::capability::ClusterKey;
 use identity::{Keys, local_host};
 use keeper::KeeperOptions;
 use parking_lot::{Condvar, Mutex};
-use serving::Running;
+use serde_json::json;
+use serving::{AuditEntry, AuditLog, Running};
 use store::{
     Directory, Disk, DiskId, DiskSpec, DiskStore, LimitedDisk, MemoryStore, MissingDisk, Origin,
     Pool, PoolOptions, Store, WatchedDisk, direct_io, measure_speed,
@@ -131,6 +132,10 @@ pub struct Options {
     pub disk_bytes_per_s: Option<u64>,
     /// A process that holds the memory when this one dies, for the next start. Of servers that do not write through.
     pub keeper: Option<KeeperOptions>,
+    /// Requests that take so long are told in the log.
+    pub slow: Option<Duration>,
+    /// Where actions of administrators are put on record.
+    pub audit: Option<AuditLog>,
 }
 
 impl Options {
@@ -170,6 +175,8 @@ impl Options {
             pages: store::Pages::of_host(),
             disk_bytes_per_s: None,
             keeper: None,
+            slow: None,
+            audit: None,
         }
     }
 }
@@ -426,6 +433,19 @@ pub fn start_on(
         departures,
         silence,
     );
+    if let Some(audit) = &options.audit {
+        for disk in &options.forget_disks {
+            audit.note(&AuditEntry {
+                by: &member.server.to_string(),
+                action: "forget_disk",
+                user: rustix::process::geteuid().as_raw(),
+                client: None,
+                arguments: json!({ "disk": disk.to_string() }),
+                refusal: None,
+            });
+        }
+    }
+    let service = service.telling(options.slow, options.audit);
     let service = Arc::new(service);
     let mut threads = Vec::new();
     let mut spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {

@@ -27,6 +27,7 @@
 //! | `servers` | asking I/O servers |
 //! | `sizes` | the latest sizes, for those who ask for attributes |
 //! | `stamps`, `elsewhere` | for how long answers about names are so, telling clients elsewhere, and what a start owes to those of the one before |
+//! | `audited` | what administrators ask for, on record |
 //! | `trust` | whom clients on other hosts work for |
 //! | `hints`, `profiles`, `calibration` | what files were hinted, how they were used, what hosts have measured |
 //! | `auto_layout` | layouts that follow the use of a file by themselves |
@@ -35,6 +36,7 @@
 //! | `timer`, `statistics` | things to do later; what was counted |
 #![forbid(unsafe_code)]
 
+mod audited;
 mod auto_layout;
 mod backing;
 mod calibration;

@@ -20,7 +20,7 @@ use identity::{Channel, Holder, Keys};
 use meta::MetaError;
 use meta::catalogue::{Batch, Caller, Identity, Snapshot};
 use parking_lot::{Condvar, Mutex};
-use serving::{Exchange, Outcome, Peer, Proven, Service, Watch};
+use serving::{AuditLog, Exchange, Outcome, Peer, Proven, RequestSummary, Service, Watch};
 use wire::frame::{MAX_CONTROL_BYTES, MAX_LONG_CONTROL_BYTES, REPEATED};
 use wire::link::LinkError;
 use wire::message::calibration::{GetCalibrations, PutCalibration};
@@ -37,6 +37,7 @@ use wire::message::team::{Gather, LeaveTeam, WatchTeam};
 use wire::message::{self, Bytes, Field, Refusal, Request};
 use wire::{ClientId, ServerId, Status, Time};
 
+use crate::audited::waits_for_others;
 use crate::auto_layout::Judging;
 use crate::backing::Backing;
 use crate::clients::Clients;
@@ -108,6 +109,12 @@ pub(crate) struct Manager {
     /// Connections to servers, for the next question.
     pub(crate) idle_links: IdleLinks,
     pub(crate) requests: Requests,
+    /// From when on a request is slow and told in the log.
+    pub(crate) slow: Option<Duration>,
+    /// Where actions of administrators are put on record.
+    pub(crate) audit: Option<AuditLog>,
+    /// How many were.
+    pub(crate) noted: AtomicU64,
     pub(crate) is_ending: AtomicBool,
     pub(crate) asked_to_end: Mutex<bool>,
     pub(crate) ended: Condvar,
@@ -555,6 +562,7 @@ impl Manager {
             .request::<R>()
             .map_err(|e| Refused::new(Status::Malformed, format!("{}: {e}", R::NAME)))
             .and_then(|request| work(self, session, request));
+        self.note(session, (R::KIND, exchange.control()), &result);
         respond(exchange, result)
     }
 }
@@ -597,6 +605,14 @@ impl Service for Manager {
     ) -> Result<(Session, Welcome), (Status, Refusal)> {
         self.introduce(peer, hello, proven)
             .map_err(|Refused(status, refusal)| (status, refusal))
+    }
+
+    fn slow(&self, kind: u16) -> Option<Duration> {
+        self.slow.filter(|_| !waits_for_others(kind))
+    }
+
+    fn summary(&self, session: &Session, exchange: &Exchange) -> RequestSummary {
+        self.summary_of(session, exchange)
     }
 
     fn limits(&self) -> serving::Limits {

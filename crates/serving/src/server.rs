@@ -23,6 +23,7 @@ use crate::connection::{Exchange, Outcome};
 use crate::limits::{BEYOND, Limits, PerUser, full};
 use crate::peer::Peer;
 use crate::seldom::Seldom;
+use crate::slow::{RequestSummary, Stopwatch};
 
 /// A connection that says nothing sensible for so long is closed.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
@@ -81,6 +82,16 @@ pub trait Service: Send + Sync + 'static {
     /// The user whom a connection works for; servers work for none.
     fn user(&self, _session: &Self::Session) -> Option<u32> {
         None
+    }
+
+    /// From when on a request of a kind is slow and told in the log; nothing if it never is.
+    fn slow(&self, _kind: u16) -> Option<Duration> {
+        None
+    }
+
+    /// What a request is about, for the log of slow ones. Asked for before it is handled, and only if slow ones are told.
+    fn summary(&self, _session: &Self::Session, _exchange: &Exchange) -> RequestSummary {
+        RequestSummary::default()
     }
 
     /// How many connections there may be. Those of one user are the service's affair, which knows him
@@ -395,7 +406,16 @@ fn converse<S: Service>(shared: &Shared<S>, link: Link, number: u64) {
                 Err(LinkError::Frame(e)) => return Some(e),
                 Err(_) => return None,
             }
-            if shared.service.handle(&mut session, &mut exchange).is_err() {
+            let kind = exchange.header.kind;
+            let watch = shared.service.slow(kind).map(|limit| {
+                let summary = shared.service.summary(&session, &exchange);
+                Stopwatch::start(limit, kind, summary)
+            });
+            let handled = shared.service.handle(&mut session, &mut exchange);
+            if let Some(watch) = watch {
+                watch.stop();
+            }
+            if handled.is_err() {
                 return None;
             }
         }

@@ -1,6 +1,7 @@
 //! Services as users run them: real processes of the built binary, in directories and on ports of
 //! their own. Whatever happens to a test, its processes end with it.
 
+mod audit;
 mod by_hand;
 mod completions;
 mod disks;
@@ -11,4 +12,5 @@ mod metrics;
 mod refused;
 mod release_before;
 mod scratch;
+mod slow;
 mod up;
