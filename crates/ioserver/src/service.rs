@@ -22,9 +22,9 @@ use wire::message::cluster::{
 use wire::message::direct::{Attach, Map};
 use wire::message::directed::{Follow, HoldRange, Lead, LetGo, Packet};
 use wire::message::file::{
-    Admit, Allocation, DropView, FinishAppend, Grow, JoinPointer, LeaveAtomic, LeavePointer,
-    ListDisks, ListSubfiles, Lock, MovePointer, Preallocate, Punch, Release, Reserve, Scrub,
-    SetView, SetViewPart, Size, Sync, Truncate, Unlock, Verify,
+    Admit, Allocation, Discard, DropView, FinishAppend, Grow, JoinPointer, LeaveAtomic,
+    LeavePointer, ListDisks, ListSubfiles, Lock, MovePointer, Preallocate, Punch, Release, Reserve,
+    Scrub, SetView, SetViewPart, Size, Sync, Truncate, Unlock, Verify,
 };
 use wire::message::hints::{ClearFailed, MakeBuffers};
 use wire::message::mapping::ChooseServer;
@@ -246,6 +246,16 @@ impl IoService {
             answer Allocation => |r| ops::allocated(files, s, &r);
             answer Scrub => |r| ops::scrub(files, s, &r);
             answer ListSubfiles => |r| ops::list_subfiles(&storage.stored, s, &r);
+            answer Discard => |r| {
+                let arguments = json!({
+                    "file": r.subfile.file.0,
+                    "generation": r.subfile.generation,
+                    "subfile": r.subfile.index,
+                    "is_removed": r.is_removed,
+                });
+                let done = ops::discard(files, s, &r);
+                self.noted(s, "discard", arguments, done)
+            };
             answer ListDisks => |_| ops::list_disks(&storage.stored, s);
             answer ClearFailed => |_| {
                 let done = ops::clear_failed(&storage.stored, s);

@@ -7,6 +7,7 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 use serving::{AuditEntry, Exchange, RequestSummary};
+use wire::message::backup::Backup;
 use wire::message::calibration::PutCalibration;
 use wire::message::catalogue::*;
 use wire::message::hints::{ClearFailed, GetHints, HintText, SetHints};
@@ -160,6 +161,10 @@ impl Manager {
                 ("read_subfile", json!({ "path": path, "subfile": r.index }))
             }
             PutCalibration::KIND => ("calibrate", json!({})),
+            Backup::KIND => {
+                let first = decode(control).ok().filter(|r: &Backup| r.backup == 0);
+                first.map(|_| ("backup", json!({})))?
+            }
             Shutdown::KIND => ("shutdown", json!({})),
             _ => return None,
         })

@@ -20,6 +20,7 @@
 //! | `manager` | introductions, and which request goes where |
 //! | `requests`, `cluster` | what clients and what servers ask |
 //! | `clients`, `members` | who is there, and what happens when he goes |
+//! | `backups` | the catalogue as one file, while it is used, and out of one |
 //! | `backing` | what is asked of a directory behind the catalogue |
 //! | `mapping` | which server a client begins with |
 //! | `domain` | who may use a file, told to its servers |
@@ -39,6 +40,7 @@
 mod audited;
 mod auto_layout;
 mod backing;
+mod backups;
 mod calibration;
 mod clients;
 mod cluster;
@@ -64,6 +66,8 @@ mod timer;
 mod trust;
 
 pub use backing::{Backing, BackingError};
+pub use backups::{RestoreError, restore};
+pub use meta::catalogue::backup;
 pub use serving::{Keys, Secret};
 pub use start::{MetaServer, Options, StartError, start};
 pub use trust::{Network, NetworkError, Trust};

@@ -23,6 +23,7 @@ use parking_lot::{Condvar, Mutex};
 use serving::{AuditLog, Exchange, Outcome, Peer, Proven, RequestSummary, Service, Watch};
 use wire::frame::{MAX_CONTROL_BYTES, MAX_LONG_CONTROL_BYTES, REPEATED};
 use wire::link::LinkError;
+use wire::message::backup::Backup;
 use wire::message::calibration::{GetCalibrations, PutCalibration};
 use wire::message::catalogue::*;
 use wire::message::cluster::*;
@@ -40,6 +41,7 @@ use wire::{ClientId, ServerId, Status, Time};
 use crate::audited::waits_for_others;
 use crate::auto_layout::Judging;
 use crate::backing::Backing;
+use crate::backups::Backups;
 use crate::clients::Clients;
 use crate::committer::{Committer, Refused};
 use crate::mapping::Whereabouts;
@@ -108,6 +110,8 @@ pub(crate) struct Manager {
     pub(crate) looks_again: AtomicU64,
     /// Connections to servers, for the next question.
     pub(crate) idle_links: IdleLinks,
+    /// Backups that are being fetched.
+    pub(crate) backups: Backups,
     pub(crate) requests: Requests,
     /// From when on a request is slow and told in the log.
     pub(crate) slow: Option<Duration>,
@@ -701,6 +705,7 @@ impl Service for Manager {
             Members => Manager::list_members;
             Count => Manager::count;
             Check => Manager::check;
+            Backup => Manager::backup;
             PutCalibration => Manager::put_calibration;
             GetCalibrations => Manager::get_calibrations;
             Relayout => |m, s, r| m.backed(s, r, Manager::relayout);

@@ -242,6 +242,7 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         stamps,
         looks_again: AtomicU64::new(0),
         idle_links: Default::default(),
+        backups: Default::default(),
         requests: Default::default(),
         slow: options.slow,
         audit: options.audit.clone(),

@@ -2,6 +2,7 @@
 //! their own. Whatever happens to a test, its processes end with it.
 
 mod audit;
+mod backup;
 mod by_hand;
 mod completions;
 mod disks;
