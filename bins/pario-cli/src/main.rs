@@ -87,6 +87,8 @@ enum Command {
     Advise(commands::advise::Arguments),
     /// Move everything away from a server, so that it can be stopped
     Drain(commands::drain::Arguments),
+    /// Start the processes of a service anew, one after the other, while it is used
+    Restart(commands::restart::Arguments),
     /// Write the catalogue into one file, while the service is used
     Backup(commands::backup::Arguments),
     /// Make the catalogue of a service again out of a backup
@@ -137,6 +139,7 @@ fn run(arguments: Arguments) -> Result<(), commands::Error> {
         Command::Down(arguments) => commands::down::run(&arguments),
         Command::Status(arguments) => commands::status::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
+        Command::Restart(arguments) => commands::restart::run(&arguments),
         Command::Backup(arguments) => commands::backup::run(&arguments),
         Command::Restore(arguments) => commands::restore::run(&arguments),
         Command::Serve(arguments) => commands::serve::run(&arguments),

@@ -397,6 +397,11 @@ impl Service for IoService {
         done
     }
 
+    fn waits_for_others(&self, kind: u16) -> bool {
+        // For locks, and for the other ranks of a team.
+        matches!(kind, Lock::KIND | Lead::KIND | Follow::KIND | Packet::KIND)
+    }
+
     fn slow(&self, _: u16) -> Option<Duration> {
         self.slow
     }

@@ -60,6 +60,8 @@ use crate::verifier;
 const JOIN_PATIENCE: Duration = Duration::from_secs(30);
 /// How long requests may take to end when the server stops.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
+/// How long requests under way may take to end by themselves.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where bytes are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -808,6 +810,11 @@ impl IoServer {
 
     fn end_all(self) -> Ending {
         let service = Arc::clone(self.running.service());
+        if !self.running.drain(DRAIN_PATIENCE) {
+            tracing::warn!(
+                "requests under way are cut off: they did not end in {DRAIN_PATIENCE:?}"
+            );
+        }
         self.running.stop(STOP_PATIENCE);
         let (files, storage) = (&service.files, &service.files.storage);
         service.owner.flush_dirty_sizes();

@@ -611,6 +611,10 @@ impl Service for Manager {
             .map_err(|Refused(status, refusal)| (status, refusal))
     }
 
+    fn waits_for_others(&self, kind: u16) -> bool {
+        waits_for_others(kind)
+    }
+
     fn slow(&self, kind: u16) -> Option<Duration> {
         self.slow.filter(|_| !waits_for_others(kind))
     }

@@ -391,6 +391,8 @@ impl MetaServer {
 
 impl Drop for MetaServer {
     fn drop(&mut self) {
+        // What was asked is answered; moves of files go on from where they are.
+        self.running.drain(PATIENCE);
         self.manager.is_ending.store(true, Ordering::SeqCst);
         self.running.stop(PATIENCE);
         end(&self.manager);

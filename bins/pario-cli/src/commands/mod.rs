@@ -43,6 +43,7 @@ pub(crate) mod rebalance;
 mod rebuild;
 pub(crate) mod relayout;
 mod repair;
+pub(crate) mod restart;
 pub(crate) mod restore;
 pub(crate) mod rm;
 pub(crate) mod run;

@@ -12,6 +12,7 @@ mod log;
 mod metrics;
 mod refused;
 mod release_before;
+mod restart;
 mod scratch;
 mod slow;
 mod up;
