@@ -15,4 +15,5 @@ mod release_before;
 mod restart;
 mod scratch;
 mod slow;
+mod units;
 mod up;
