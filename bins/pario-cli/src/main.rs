@@ -87,6 +87,12 @@ enum Command {
     Advise(commands::advise::Arguments),
     /// Move everything away from a server, so that it can be stopped
     Drain(commands::drain::Arguments),
+    /// Start the processes of a service anew, one after the other, while it is used
+    Restart(commands::restart::Arguments),
+    /// Write the catalogue into one file, while the service is used
+    Backup(commands::backup::Arguments),
+    /// Make the catalogue of a service again out of a backup
+    Restore(commands::restore::Arguments),
     /// Make, renew and show certificates for services between hosts that do not trust each other
     Cert(commands::cert::Arguments),
     /// Even out what servers hold by moving single subfiles
@@ -133,6 +139,9 @@ fn run(arguments: Arguments) -> Result<(), commands::Error> {
         Command::Down(arguments) => commands::down::run(&arguments),
         Command::Status(arguments) => commands::status::run(&arguments),
         Command::Doctor(arguments) => commands::doctor::run(&arguments),
+        Command::Restart(arguments) => commands::restart::run(&arguments),
+        Command::Backup(arguments) => commands::backup::run(&arguments),
+        Command::Restore(arguments) => commands::restore::run(&arguments),
         Command::Serve(arguments) => commands::serve::run(&arguments),
         Command::Hold(arguments) => commands::hold::run(&arguments),
         Command::HoldJob(arguments) => commands::hold_job::run(&arguments),

@@ -7,8 +7,10 @@ use std::sync::Arc;
 
 use layout::View;
 use parking_lot::Mutex;
+use wire::message::Bytes;
+use wire::message::backup::{Backup, BackupPart};
 use wire::message::catalogue::*;
-use wire::message::file::{DiskList, ListDisks, ListSubfiles, SubfileEntry, SubfileName};
+use wire::message::file::{Discard, DiskList, ListDisks, ListSubfiles, SubfileEntry, SubfileName};
 use wire::message::mapping::BuddyIs;
 use wire::message::session::{Counter, GetSupervisor, Shutdown, Statistics};
 use wire::url::ServiceUrl;
@@ -506,6 +508,16 @@ impl Client {
         self.session().manager(|| Check {})
     }
 
+    /// Rows of the catalogue as it was at one moment, behind a key; none at the end. `backup` is 0 for the first, which finds that
+    /// moment, and what it said for all others. For operators of the service.
+    pub fn backup(&self, backup: u64, after: &[u8]) -> Result<BackupPart> {
+        let after = Bytes(after.to_vec());
+        self.session().manager(|| Backup {
+            backup,
+            after: after.clone(),
+        })
+    }
+
     /// The server that this client begins with: one of its host if there is any, else the nearest, else the
     /// one with the fewest clients; or the one of [`ConnectOptions::buddy`].
     pub fn buddy(&self) -> Result<BuddyIs> {
@@ -557,6 +569,24 @@ impl Client {
                 return Ok(all);
             }
         }
+    }
+
+    /// Has a server put a subfile aside that no file has, on the disk where it is; its place. For operators of the service.
+    pub fn put_aside(&self, server: ServerId, subfile: SubfileName) -> Result<String> {
+        let request = Discard {
+            subfile,
+            is_removed: false,
+        };
+        self.session().server(server, &request)
+    }
+
+    /// Has a server remove a subfile that no file has. For operators of the service.
+    pub fn remove_subfile(&self, server: ServerId, subfile: SubfileName) -> Result<()> {
+        let request = Discard {
+            subfile,
+            is_removed: true,
+        };
+        self.session().server(server, &request).map(drop)
     }
 
     /// The disks of a server, and what was put aside on them.

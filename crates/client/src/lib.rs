@@ -100,7 +100,7 @@ pub use wire::message::catalogue::{
     ViewName,
 };
 pub use wire::message::file::{
-    DiskEntry, DiskList, DiskState, ScrubAnswer, SubfileEntry, SubfileState,
+    DiskEntry, DiskList, DiskState, ScrubAnswer, SubfileEntry, SubfileName, SubfileState,
 };
 pub use wire::message::hints::{FailedServer, HintOutcome};
 pub use wire::message::mapping::BuddyIs;

@@ -1,6 +1,8 @@
 //! Reading what users write: arrays, layouts, views and sizes, with errors that name the argument.
 //! The languages themselves are in the `layout` crate; here they are applied to an array.
 
+use std::time::Duration;
+
 use falls::{FallsSet, Flaw, Periodic};
 use layout::{
     ArrayType, ByteSize, ElementType, Layout, LayoutErrorKind, LayoutForm, Order, Partition,
@@ -56,6 +58,26 @@ pub fn size_argument(text: &str) -> Result<u64, String> {
         Ok(ByteSize(0)) => Err("is nothing; give a size such as 64MiB".into()),
         Ok(ByteSize(bytes)) => Ok(bytes),
         Err(_) => Err("is no size; give one such as 4096, 64KiB or 1GiB".into()),
+    }
+}
+
+/// Reads a time such as 500ms on the command line.
+pub fn duration_argument(text: &str) -> Result<Duration, String> {
+    let wrong = || "is no time; give one such as 250us, 500ms, 2s or 1m".to_owned();
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let number: u64 = digits.parse().map_err(|_| wrong())?;
+    let micros = match &text[digits.len()..] {
+        "us" => 1,
+        "ms" => 1_000,
+        "s" => 1_000_000,
+        "m" => 60_000_000,
+        "h" => 3_600_000_000,
+        _ => return Err(wrong()),
+    };
+    match number.checked_mul(micros) {
+        Some(0) => Err("is no time at all; give 1us at least".into()),
+        Some(micros) => Ok(Duration::from_micros(micros)),
+        None => Err(wrong()),
     }
 }
 

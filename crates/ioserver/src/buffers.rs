@@ -170,7 +170,8 @@ impl Buffers {
         let mut since: Option<Instant> = None;
         while !self.is_turn(&state, ticket) {
             let since = *since.get_or_insert_with(Instant::now);
-            let timeout = self.changed.wait_for(&mut state, LOOK.min(self.patience));
+            let look = LOOK.min(self.patience);
+            let timeout = serving::waiting(|| self.changed.wait_for(&mut state, look));
             if timeout.timed_out() && since.elapsed() >= self.patience {
                 for (_, held) in &state.held {
                     if held.connection.is_overdue() {

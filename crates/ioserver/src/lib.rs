@@ -30,7 +30,7 @@
 //! | `tended_memory` | the memory of extents, made ready before files need it |
 //! | `kept` | what outlives this process: the memory with its keeper, the ledger, and adopting them |
 //! | `links` | connections to others |
-//! | `refused`, `statistics` | why a request is not done, and what was counted |
+//! | `refused`, `statistics`, `summary` | why a request is not done, what was counted, and what a request is about |
 //! | [`owner`] | the owner's role |
 #![forbid(unsafe_code)]
 
@@ -62,6 +62,7 @@ mod sessions;
 mod start;
 mod statistics;
 mod stored;
+mod summary;
 mod tended_memory;
 mod verifier;
 mod views;

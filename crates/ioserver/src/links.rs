@@ -91,7 +91,8 @@ impl Links {
                 None => self.connect()?,
             };
             idle.number += 1;
-            match run(&mut idle.link, idle.number, &mut idle.out) {
+            let number = idle.number;
+            match serving::waiting(|| run(&mut idle.link, number, &mut idle.out)) {
                 // It was closed while it was idle: others may be as well.
                 Err(AskError::Link(LinkError::Closed | LinkError::Io(_))) if !is_fresh => {
                     self.idle.lock().clear();

@@ -9,7 +9,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
-use serving::{Exchange, Outcome, Peer, PerUser, Proven, Service};
+use serde_json::{Value, json};
+use serving::{
+    AuditEntry, AuditLog, Exchange, Outcome, Peer, PerUser, Proven, RequestSummary, Service,
+};
 use wire::message::access::{READ, WHOLE, WRITE};
 use wire::message::ahead::{Confirm, Deposit, ReadAhead};
 use wire::message::cluster::{
@@ -19,9 +22,9 @@ use wire::message::cluster::{
 use wire::message::direct::{Attach, Map};
 use wire::message::directed::{Follow, HoldRange, Lead, LetGo, Packet};
 use wire::message::file::{
-    Admit, Allocation, DropView, FinishAppend, Grow, JoinPointer, LeaveAtomic, LeavePointer,
-    ListDisks, ListSubfiles, Lock, MovePointer, Preallocate, Punch, Release, Reserve, Scrub,
-    SetView, SetViewPart, Size, Sync, Truncate, Unlock, Verify,
+    Admit, Allocation, Discard, DropView, FinishAppend, Grow, JoinPointer, LeaveAtomic,
+    LeavePointer, ListDisks, ListSubfiles, Lock, MovePointer, Preallocate, Punch, Release, Reserve,
+    Scrub, SetView, SetViewPart, Size, Sync, Truncate, Unlock, Verify,
 };
 use wire::message::hints::{ClearFailed, MakeBuffers};
 use wire::message::mapping::ChooseServer;
@@ -41,6 +44,7 @@ use crate::owner::Owner;
 use crate::refused::Refused;
 use crate::sessions::{Session, Who};
 use crate::statistics::add;
+use crate::summary;
 
 /// What is served: the files of this server, the owner's role, and the collective accesses that are directed here.
 pub(crate) struct IoService {
@@ -51,6 +55,10 @@ pub(crate) struct IoService {
     connections: Arc<PerUser>,
     /// How long the host of a client elsewhere may be silent.
     client_silence: Duration,
+    /// From when on a request is slow and told in the log.
+    slow: Option<Duration>,
+    /// Where actions of administrators are put on record.
+    audit: Option<AuditLog>,
     is_ending: Mutex<bool>,
     ended: Condvar,
 }
@@ -123,9 +131,41 @@ impl IoService {
             departures,
             connections: PerUser::new("connections", "--connections-per-user", most),
             client_silence,
+            slow: None,
+            audit: None,
             is_ending: Mutex::new(false),
             ended: Condvar::new(),
         }
+    }
+
+    /// With what it tells those who look after it.
+    pub(crate) fn telling(self, slow: Option<Duration>, audit: Option<AuditLog>) -> Self {
+        IoService {
+            slow,
+            audit,
+            ..self
+        }
+    }
+
+    /// Puts an action of an administrator on record that was done or refused.
+    fn noted<T>(
+        &self,
+        session: &Session,
+        action: &str,
+        arguments: Value,
+        result: Result<T, Refused>,
+    ) -> Result<T, Refused> {
+        if let (Some(audit), Who::Client { client, user }) = (&self.audit, session.who) {
+            audit.note(&AuditEntry {
+                by: &self.files.identity.server.to_string(),
+                action,
+                user,
+                client: Some(client.0),
+                arguments,
+                refusal: result.as_ref().err().map(|r| r.refusal.text.clone()),
+            });
+        }
+        result
     }
 
     /// The server is to end.
@@ -153,7 +193,8 @@ impl IoService {
 
     /// Serves [`Shutdown`]: the server ends when it has answered, also if something could not be made durable.
     fn shut_down(&self, session: &Session, exchange: &mut Exchange) -> Result<(), Fault> {
-        session.demand_operator()?;
+        let allowed = session.demand_operator();
+        self.noted(session, "shutdown", json!({}), allowed)?;
         let done = match ops::shutdown(&self.files, &self.owner) {
             Ok(()) => exchange.answer(&()),
             Err(refused) => self.refuse(exchange, refused),
@@ -205,8 +246,21 @@ impl IoService {
             answer Allocation => |r| ops::allocated(files, s, &r);
             answer Scrub => |r| ops::scrub(files, s, &r);
             answer ListSubfiles => |r| ops::list_subfiles(&storage.stored, s, &r);
+            answer Discard => |r| {
+                let arguments = json!({
+                    "file": r.subfile.file.0,
+                    "generation": r.subfile.generation,
+                    "subfile": r.subfile.index,
+                    "is_removed": r.is_removed,
+                });
+                let done = ops::discard(files, s, &r);
+                self.noted(s, "discard", arguments, done)
+            };
             answer ListDisks => |_| ops::list_disks(&storage.stored, s);
-            answer ClearFailed => |_| ops::clear_failed(&storage.stored, s);
+            answer ClearFailed => |_| {
+                let done = ops::clear_failed(&storage.stored, s);
+                self.noted(s, "clear_failed", json!({}), done)
+            };
             answer MakeBuffers => |r| Ok(storage.buffers.make(r.bytes));
             serve Attach => |_, x| attach(files, s, x);
             serve Map => |r, x| map(files, owner, s, x, &r);
@@ -341,6 +395,19 @@ impl Service for IoService {
         };
         session.connection.idle();
         done
+    }
+
+    fn waits_for_others(&self, kind: u16) -> bool {
+        // For locks, and for the other ranks of a team.
+        matches!(kind, Lock::KIND | Lead::KIND | Follow::KIND | Packet::KIND)
+    }
+
+    fn slow(&self, _: u16) -> Option<Duration> {
+        self.slow
+    }
+
+    fn summary(&self, session: &Session, exchange: &Exchange) -> RequestSummary {
+        summary::of(&self.files.identity, session, exchange)
     }
 
     fn silence(&self) -> Duration {

@@ -17,7 +17,8 @@ use control::capability::ClusterKey;
 use identity::{Keys, local_host};
 use keeper::KeeperOptions;
 use parking_lot::{Condvar, Mutex};
-use serving::Running;
+use serde_json::json;
+use serving::{AuditEntry, AuditLog, Running};
 use store::{
     Directory, Disk, DiskId, DiskSpec, DiskStore, LimitedDisk, MemoryStore, MissingDisk, Origin,
     Pool, PoolOptions, Store, WatchedDisk, direct_io, measure_speed,
@@ -59,6 +60,8 @@ use crate::verifier;
 const JOIN_PATIENCE: Duration = Duration::from_secs(30);
 /// How long requests may take to end when the server stops.
 const STOP_PATIENCE: Duration = Duration::from_secs(10);
+/// How long requests under way may take to end by themselves.
+const DRAIN_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Where bytes are kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,6 +134,10 @@ pub struct Options {
     pub disk_bytes_per_s: Option<u64>,
     /// A process that holds the memory when this one dies, for the next start. Of servers that do not write through.
     pub keeper: Option<KeeperOptions>,
+    /// Requests that take so long are told in the log.
+    pub slow: Option<Duration>,
+    /// Where actions of administrators are put on record.
+    pub audit: Option<AuditLog>,
 }
 
 impl Options {
@@ -170,6 +177,8 @@ impl Options {
             pages: store::Pages::of_host(),
             disk_bytes_per_s: None,
             keeper: None,
+            slow: None,
+            audit: None,
         }
     }
 }
@@ -426,6 +435,19 @@ pub fn start_on(
         departures,
         silence,
     );
+    if let Some(audit) = &options.audit {
+        for disk in &options.forget_disks {
+            audit.note(&AuditEntry {
+                by: &member.server.to_string(),
+                action: "forget_disk",
+                user: rustix::process::geteuid().as_raw(),
+                client: None,
+                arguments: json!({ "disk": disk.to_string() }),
+                refusal: None,
+            });
+        }
+    }
+    let service = service.telling(options.slow, options.audit);
     let service = Arc::new(service);
     let mut threads = Vec::new();
     let mut spawn = |name: &str, run: Box<dyn FnOnce() + Send>| {
@@ -788,6 +810,11 @@ impl IoServer {
 
     fn end_all(self) -> Ending {
         let service = Arc::clone(self.running.service());
+        if !self.running.drain(DRAIN_PATIENCE) {
+            tracing::warn!(
+                "requests under way are cut off: they did not end in {DRAIN_PATIENCE:?}"
+            );
+        }
         self.running.stop(STOP_PATIENCE);
         let (files, storage) = (&service.files, &service.files.storage);
         service.owner.flush_dirty_sizes();

@@ -167,10 +167,11 @@ impl Committer {
             let result = Arc::new(Mutex::new(None));
             let slot = Arc::clone(&result);
             let (work, known) = (Arc::clone(&work), Arc::clone(&prepared));
-            let wanted = self.shared.wait_for(Box::new(move |batch| {
+            let job: Work = Box::new(move |batch| {
                 batch.prepare(known);
                 *slot.lock() = Some(work(batch));
-            }))?;
+            });
+            let wanted = serving::waiting(|| self.shared.wait_for(job))?;
             let value = result.lock().take();
             match (wanted, value) {
                 (Some(wanted), Some(Err(_))) => {

@@ -20,6 +20,7 @@
 //! | `manager` | introductions, and which request goes where |
 //! | `requests`, `cluster` | what clients and what servers ask |
 //! | `clients`, `members` | who is there, and what happens when he goes |
+//! | `backups` | the catalogue as one file, while it is used, and out of one |
 //! | `backing` | what is asked of a directory behind the catalogue |
 //! | `mapping` | which server a client begins with |
 //! | `domain` | who may use a file, told to its servers |
@@ -27,6 +28,7 @@
 //! | `servers` | asking I/O servers |
 //! | `sizes` | the latest sizes, for those who ask for attributes |
 //! | `stamps`, `elsewhere` | for how long answers about names are so, telling clients elsewhere, and what a start owes to those of the one before |
+//! | `audited` | what administrators ask for, on record |
 //! | `trust` | whom clients on other hosts work for |
 //! | `hints`, `profiles`, `calibration` | what files were hinted, how they were used, what hosts have measured |
 //! | `auto_layout` | layouts that follow the use of a file by themselves |
@@ -35,8 +37,10 @@
 //! | `timer`, `statistics` | things to do later; what was counted |
 #![forbid(unsafe_code)]
 
+mod audited;
 mod auto_layout;
 mod backing;
+mod backups;
 mod calibration;
 mod clients;
 mod cluster;
@@ -62,6 +66,8 @@ mod timer;
 mod trust;
 
 pub use backing::{Backing, BackingError};
+pub use backups::{RestoreError, restore};
+pub use meta::catalogue::backup;
 pub use serving::{Keys, Secret};
 pub use start::{MetaServer, Options, StartError, start};
 pub use trust::{Network, NetworkError, Trust};

@@ -20,9 +20,10 @@ use identity::{Channel, Holder, Keys};
 use meta::MetaError;
 use meta::catalogue::{Batch, Caller, Identity, Snapshot};
 use parking_lot::{Condvar, Mutex};
-use serving::{Exchange, Outcome, Peer, Proven, Service, Watch};
+use serving::{AuditLog, Exchange, Outcome, Peer, Proven, RequestSummary, Service, Watch};
 use wire::frame::{MAX_CONTROL_BYTES, MAX_LONG_CONTROL_BYTES, REPEATED};
 use wire::link::LinkError;
+use wire::message::backup::Backup;
 use wire::message::calibration::{GetCalibrations, PutCalibration};
 use wire::message::catalogue::*;
 use wire::message::cluster::*;
@@ -37,8 +38,10 @@ use wire::message::team::{Gather, LeaveTeam, WatchTeam};
 use wire::message::{self, Bytes, Field, Refusal, Request};
 use wire::{ClientId, ServerId, Status, Time};
 
+use crate::audited::waits_for_others;
 use crate::auto_layout::Judging;
 use crate::backing::Backing;
+use crate::backups::Backups;
 use crate::clients::Clients;
 use crate::committer::{Committer, Refused};
 use crate::mapping::Whereabouts;
@@ -107,7 +110,15 @@ pub(crate) struct Manager {
     pub(crate) looks_again: AtomicU64,
     /// Connections to servers, for the next question.
     pub(crate) idle_links: IdleLinks,
+    /// Backups that are being fetched.
+    pub(crate) backups: Backups,
     pub(crate) requests: Requests,
+    /// From when on a request is slow and told in the log.
+    pub(crate) slow: Option<Duration>,
+    /// Where actions of administrators are put on record.
+    pub(crate) audit: Option<AuditLog>,
+    /// How many were.
+    pub(crate) noted: AtomicU64,
     pub(crate) is_ending: AtomicBool,
     pub(crate) asked_to_end: Mutex<bool>,
     pub(crate) ended: Condvar,
@@ -555,6 +566,7 @@ impl Manager {
             .request::<R>()
             .map_err(|e| Refused::new(Status::Malformed, format!("{}: {e}", R::NAME)))
             .and_then(|request| work(self, session, request));
+        self.note(session, (R::KIND, exchange.control()), &result);
         respond(exchange, result)
     }
 }
@@ -597,6 +609,18 @@ impl Service for Manager {
     ) -> Result<(Session, Welcome), (Status, Refusal)> {
         self.introduce(peer, hello, proven)
             .map_err(|Refused(status, refusal)| (status, refusal))
+    }
+
+    fn waits_for_others(&self, kind: u16) -> bool {
+        waits_for_others(kind)
+    }
+
+    fn slow(&self, kind: u16) -> Option<Duration> {
+        self.slow.filter(|_| !waits_for_others(kind))
+    }
+
+    fn summary(&self, session: &Session, exchange: &Exchange) -> RequestSummary {
+        self.summary_of(session, exchange)
     }
 
     fn limits(&self) -> serving::Limits {
@@ -685,6 +709,7 @@ impl Service for Manager {
             Members => Manager::list_members;
             Count => Manager::count;
             Check => Manager::check;
+            Backup => Manager::backup;
             PutCalibration => Manager::put_calibration;
             GetCalibrations => Manager::get_calibrations;
             Relayout => |m, s, r| m.backed(s, r, Manager::relayout);

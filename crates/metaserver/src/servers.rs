@@ -193,7 +193,7 @@ impl Manager {
                 _ => Ok((link, is_kept)),
             }
         };
-        let begun: Vec<_> = asked.iter().map(begin).collect();
+        let begun: Vec<_> = serving::waiting(|| asked.iter().map(begin).collect());
         let end = |(begun, (member, request)): (Result<(ServerLink, bool), _>, &(&Member, &R))| {
             let (mut link, is_kept) = begun?;
             let mut answer = link.end::<R>();
@@ -210,7 +210,7 @@ impl Manager {
             }
             answer
         };
-        begun.into_iter().zip(asked).map(end).collect()
+        serving::waiting(|| begun.into_iter().zip(asked).map(end).collect())
     }
 
     /// Asks all members the same at once; several of them each in a thread of its own, since some may have to be connected to.

@@ -18,7 +18,7 @@ use identity::Keys;
 use meta::MetaError;
 use meta::catalogue::{Batch, Catalogue, OpenLimits};
 use parking_lot::{Condvar, Mutex};
-use serving::{Running, Watch, this_process};
+use serving::{AuditLog, Running, Watch, this_process};
 use wire::link::Listener;
 use wire::message::session::Counter;
 use wire::url::Endpoint;
@@ -68,6 +68,10 @@ pub struct Options {
     pub backing: Option<Arc<dyn Backing>>,
     /// Where the supervisor that started this process writes down what it knows about the service.
     pub supervisor_note: Option<PathBuf>,
+    /// Requests that take so long are told in the log.
+    pub slow: Option<Duration>,
+    /// Where actions of administrators are put on record.
+    pub audit: Option<AuditLog>,
 }
 
 /// How long a client elsewhere may be without a connection, unless told otherwise.
@@ -99,6 +103,8 @@ impl Options {
             open_files: 1 << 16,
             backing: None,
             supervisor_note: None,
+            slow: None,
+            audit: None,
         }
     }
 }
@@ -236,7 +242,11 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         stamps,
         looks_again: AtomicU64::new(0),
         idle_links: Default::default(),
+        backups: Default::default(),
         requests: Default::default(),
+        slow: options.slow,
+        audit: options.audit.clone(),
+        noted: AtomicU64::new(0),
         is_ending: AtomicBool::new(false),
         asked_to_end: Mutex::new(false),
         ended: Condvar::new(),
@@ -381,6 +391,8 @@ impl MetaServer {
 
 impl Drop for MetaServer {
     fn drop(&mut self) {
+        // What was asked is answered; moves of files go on from where they are.
+        self.running.drain(PATIENCE);
         self.manager.is_ending.store(true, Ordering::SeqCst);
         self.running.stop(PATIENCE);
         end(&self.manager);

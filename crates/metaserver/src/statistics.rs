@@ -55,6 +55,7 @@ impl Manager {
             ("removals", catalogue.removals),
             ("changes_not_heard", not_heard),
             ("looks_again", of(&self.looks_again)),
+            ("audited", of(&self.noted)),
             ("hints_given", of(&counts.hints[0])),
             ("hints_used", of(&counts.hints[1])),
             ("hints_overridden", of(&counts.hints[2])),

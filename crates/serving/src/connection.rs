@@ -470,6 +470,7 @@ mod tests {
             files: 1,
             directories: 2,
             removals: u64::MAX,
+            restored_from_s: 0,
         };
         let mut serve = |times: u32| {
             for _ in 0..times {

@@ -11,6 +11,8 @@
 //! | `peer` | who is at the other end, as the kernel says it |
 //! | `limits` | how many connections there may be |
 //! | `seldom` | lines of the log that a peer can cause as often as it likes |
+//! | `slow` | requests that took long, in the log |
+//! | `audit` | what administrators did, in a file |
 //! | `watch` | noticing the death of processes of this host |
 //!
 //! Invariants
@@ -27,16 +29,20 @@
 //! - Buffers of a connection are reused: a steady exchange allocates nothing.
 #![forbid(unsafe_code)]
 
+mod audit;
 mod connection;
 mod limits;
 mod peer;
 mod seldom;
 mod server;
+mod slow;
 mod watch;
 
+pub use audit::{AUDIT_FILE, AUDIT_VERSION, AuditEntry, AuditLog, utc};
 pub use connection::{Exchange, Outcome};
 pub use identity::{Channel, Holder, Keys, Secret, local_host, proof, this_process};
 pub use limits::{CLIENTS_OF_A_USER, Limits, PerUser, Taken};
 pub use peer::Peer;
 pub use server::{Proven, Running, Service, start};
+pub use slow::{RequestSummary, waiting};
 pub use watch::Watch;

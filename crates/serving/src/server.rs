@@ -23,6 +23,7 @@ use crate::connection::{Exchange, Outcome};
 use crate::limits::{BEYOND, Limits, PerUser, full};
 use crate::peer::Peer;
 use crate::seldom::Seldom;
+use crate::slow::{RequestSummary, Stopwatch};
 
 /// A connection that says nothing sensible for so long is closed.
 const HELLO_TIMEOUT: Duration = Duration::from_secs(10);
@@ -83,6 +84,21 @@ pub trait Service: Send + Sync + 'static {
         None
     }
 
+    /// From when on a request of a kind is slow and told in the log; nothing if it never is.
+    fn slow(&self, _kind: u16) -> Option<Duration> {
+        None
+    }
+
+    /// Whether a request of a kind takes as long as others like: a server that ends does not wait for it.
+    fn waits_for_others(&self, _kind: u16) -> bool {
+        false
+    }
+
+    /// What a request is about, for the log of slow ones. Asked for before it is handled, and only if slow ones are told.
+    fn summary(&self, _session: &Self::Session, _exchange: &Exchange) -> RequestSummary {
+        RequestSummary::default()
+    }
+
     /// How many connections there may be. Those of one user are the service's affair, which knows him
     /// ([`PerUser`]).
     fn limits(&self) -> Limits {
@@ -94,6 +110,8 @@ struct Shared<S> {
     service: Arc<S>,
     keys: Keys,
     is_stopping: AtomicBool,
+    /// Clients are told to come again.
+    is_draining: AtomicBool,
     connections: Arc<Connections>,
     next: AtomicU64,
     panics: AtomicU64,
@@ -115,6 +133,8 @@ struct Connections {
 struct Open {
     /// A second handle on every open connection, to end it from outside.
     links: HashMap<u64, Link>,
+    /// Whether each of them is in the middle of a request that is waited for.
+    busy: HashMap<u64, Arc<AtomicBool>>,
     /// Those that have not introduced themselves, the oldest first, and since when.
     strangers: BTreeMap<u64, Instant>,
 }
@@ -187,6 +207,7 @@ pub fn start<S: Service>(
         service,
         keys,
         is_stopping: AtomicBool::new(false),
+        is_draining: AtomicBool::new(false),
         connections: Arc::default(),
         next: AtomicU64::new(1),
         panics: AtomicU64::new(0),
@@ -235,6 +256,23 @@ impl<S: Service> Running<S> {
     /// Handlers that panicked; each is a bug.
     pub fn panics(&self) -> u64 {
         self.shared.panics.load(Ordering::Relaxed)
+    }
+
+    /// Refuses what clients ask from now on, so that they ask again when there is another start, and waits until what was asked
+    /// before is answered, or the time is over; whether all of it was. Other servers are served as before.
+    pub fn drain(&self, patience: Duration) -> bool {
+        self.shared.is_draining.store(true, Ordering::SeqCst);
+        let deadline = Instant::now() + patience;
+        let connections = &self.shared.connections;
+        let mut open = connections.open.lock();
+        while open.busy.values().any(|busy| busy.load(Ordering::SeqCst)) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            if left.is_zero() {
+                return false;
+            }
+            connections.changed.wait_for(&mut open, left);
+        }
+        true
     }
 
     /// Accepts nobody any more, ends all connections and waits until their threads are through
@@ -317,6 +355,7 @@ fn accept<S: Service>(shared: &Arc<Shared<S>>, listener: &Listener) {
                 drop(theirs);
                 let mut open = connections.open.lock();
                 open.strangers.remove(&number);
+                open.busy.remove(&number);
                 if let Some(second) = open.links.remove(&number) {
                     second.shutdown();
                 }
@@ -382,6 +421,9 @@ fn converse<S: Service>(shared: &Shared<S>, link: Link, number: u64) {
     };
     shared.connections.introduced(number);
     let user = shared.service.user(&session);
+    let busy = Arc::new(AtomicBool::new(false));
+    let table = &shared.connections.open;
+    table.lock().busy.insert(number, Arc::clone(&busy));
     exchange.pool = user.map(|user| (Arc::clone(&shared.long_messages), user));
     if exchange.link.set_patience(shared.limits.patience).is_err() {
         shared.service.ended(session);
@@ -395,7 +437,31 @@ fn converse<S: Service>(shared: &Shared<S>, link: Link, number: u64) {
                 Err(LinkError::Frame(e)) => return Some(e),
                 Err(_) => return None,
             }
-            if shared.service.handle(&mut session, &mut exchange).is_err() {
+            let kind = exchange.header.kind;
+            let watch = shared.service.slow(kind).map(|limit| {
+                let summary = shared.service.summary(&session, &exchange);
+                Stopwatch::start(limit, kind, summary)
+            });
+            let is_awaited = !shared.service.waits_for_others(kind);
+            busy.store(is_awaited, Ordering::SeqCst);
+            // After it has said so: either the one who drains sees it, or it sees that.
+            let handled = match shared.is_draining.load(Ordering::SeqCst) && user.is_some() {
+                false => shared.service.handle(&mut session, &mut exchange),
+                true => {
+                    let text = "the server is ending; ask again when it has been started again";
+                    exchange.refuse(Status::ShuttingDown, &Refusal::new(text))
+                }
+            };
+            busy.store(false, Ordering::SeqCst);
+            if shared.is_draining.load(Ordering::SeqCst) {
+                // Under the lock: who is about to wait has not looked yet, or waits.
+                drop(table.lock());
+                shared.connections.changed.notify_all();
+            }
+            if let Some(watch) = watch {
+                watch.stop();
+            }
+            if handled.is_err() {
                 return None;
             }
         }

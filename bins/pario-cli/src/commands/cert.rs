@@ -11,6 +11,7 @@ use certificates::{Authority, CertificateRequest, Validity};
 use clap::{Args, Subcommand};
 use identity::{Certificate, Holder, TlsFiles, is_user_name};
 use serde_json::json;
+use serving::{AUDIT_FILE, AuditEntry, AuditLog};
 use wire::message::session::Credentials;
 
 use super::{Error, output};
@@ -107,6 +108,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
     match &arguments.what {
         What::Authority { dir, name, days } => {
             let made = Authority::make(dir, name, Validity::days(*days))?;
+            note(dir, "make_authority", json!({ "name": name, "days": days }));
             output::print(&format!(
                 "{}\n# keep {} to yourself: whoever has it can be anybody\n",
                 made.certificate().display(),
@@ -119,7 +121,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
                 hosts: hosts.clone(),
                 validity: Validity::days(signed.days),
             };
-            say(&Authority::open(&signed.authority)?.issue(&wanted, out, "server")?)
+            let files = Authority::open(&signed.authority)?.issue(&wanted, out, "server")?;
+            let arguments = json!({ "hosts": hosts, "days": signed.days, "out": out });
+            note(&signed.authority, "sign_server", arguments);
+            say(&files)
         }
         What::User {
             signed,
@@ -134,12 +139,17 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
                 hosts: Vec::new(),
                 validity: Validity::days(signed.days),
             };
-            say(&Authority::open(&signed.authority)?.issue(&wanted, out, name)?)
+            let files = Authority::open(&signed.authority)?.issue(&wanted, out, name)?;
+            let arguments = json!({ "name": name, "days": signed.days, "out": out });
+            note(&signed.authority, "sign_user", arguments);
+            say(&files)
         }
         What::Renew { signed, files } => {
             let authority = Authority::open(&signed.authority)?;
             for file in files {
                 let new = authority.renew(file, Validity::days(signed.days))?;
+                let arguments = json!({ "file": file, "days": signed.days });
+                note(&signed.authority, "renew", arguments);
                 let line = format!("{}: good until {}\n", file.display(), new.not_after);
                 output::print(&line)?;
             }
@@ -156,6 +166,18 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
             Ok(())
         }
     }
+}
+
+/// Puts on record, beside the authority, what was signed.
+fn note(authority: &Path, action: &str, arguments: serde_json::Value) {
+    AuditLog::at(authority.join(AUDIT_FILE)).note(&AuditEntry {
+        by: "command",
+        action,
+        user: rustix::process::geteuid().as_raw(),
+        client: None,
+        arguments,
+        refusal: None,
+    });
 }
 
 /// What to export, fit for the shell.

@@ -1,5 +1,5 @@
 //! `pario doctor`: does everything that a service has fit together? Owns the list of findings, each
-//! with what to do; changes nothing. Rebuilding files is `rebuild`'s.
+//! with what to do. What can be repaired is `repair`'s, and changed only where that is asked for; rebuilding files is `rebuild`'s.
 //!
 //! The catalogue checks itself; here it is compared with what the servers say they have. Both may
 //! change meanwhile, so what looks wrong is looked at twice before it is reported.
@@ -7,21 +7,25 @@
 //! Cost: every name once, every subfile once; memory in proportion to both. `--scrub` reads every
 //! byte on every disk.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 use std::fs;
 use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use clap::Args;
 use client::{
-    Client, Counter, DiskState, FileId, Kind, Member, MemberState, OpenOptions, ServerId, Severity,
-    Status, StoreKind, SubfileEntry, SubfileState,
+    Client, Counter, Counts, DiskState, FileId, Kind, Member, MemberState, OpenOptions, ServerId,
+    Severity, Status, StoreKind, SubfileEntry, SubfileName, SubfileState,
 };
 use serde_json::{Value, json};
+use wire::LayoutState;
 use wire::url::Endpoint;
 
 use super::output::counted;
+use super::repair::{self, Leftovers, Repair, RepairOutcome};
 use super::{Error, ReportedFailure, output, rebuild};
 use crate::service::contact;
 use crate::service::state::State;
@@ -32,7 +36,8 @@ use crate::service::target::Target;
 #[command(after_help = "\
 Looks at the catalogue, the members, every server's subfiles, removals that wait, the sockets and
 the permissions of the directory. Exit code 0 when all is well, 1 with a list of findings, each
-with what to do about it. Nothing is changed.
+with what to do about it. Nothing is changed without --repair; what that would do stands beside each finding that it can
+mend, and code 0 says that it has mended all.
 
 Kinds of findings:
   broken    the catalogue contradicts itself: a bug or a damaged disk
@@ -41,7 +46,8 @@ Kinds of findings:
   disk      a disk of a server is missing, or failed; bytes were on a disk that is gone
   conflict  several data files say that they are the same subfile; none is served
   aside     data files that were put into quarantine; nothing there is used or removed
-  orphan    a server keeps bytes that no file has
+  orphan    a server keeps bytes that no file has; --repair puts them aside on their disk, or removes them with --remove
+  changed   a file was removed or moved since the backup that the catalogue was restored from: its bytes are not where it says
   damaged   bytes on a disk do not fit their checksums (--scrub)
   waiting   removals that could not be done yet
   files     sockets or permissions in the directory of the service
@@ -49,11 +55,21 @@ Kinds of findings:
 Examples:
   pario doctor
   pario doctor --scrub --json
+  pario doctor --repair                                     mend what can be mended
+  pario doctor --repair --remove                            and give the space of orphans back
   pario doctor --rebuild --from old/io-0 --from old/io-1    files of a service whose catalogue is lost")]
 pub(crate) struct Arguments {
     /// Read everything and compare it with its checksums
     #[arg(long)]
     scrub: bool,
+
+    /// Mend what can be mended: bytes that no file has are put aside
+    #[arg(long, conflicts_with = "rebuild")]
+    repair: bool,
+
+    /// With --repair: remove bytes that no file has, instead of putting them aside
+    #[arg(long, requires = "repair")]
+    remove: bool,
 
     /// The directory of the service [default: what PARIO_URL names, else .pario]
     #[arg(long, value_name = "DIR")]
@@ -73,12 +89,18 @@ pub(crate) struct Arguments {
     pub(super) json: bool,
 }
 
+/// How long servers that are there may take to remove what they were told to, and between two looks.
+const REMOVING: Duration = Duration::from_secs(5);
+const LOOK: Duration = Duration::from_millis(100);
+
 /// Something that is not as it should be.
 #[derive(Clone, Debug)]
 struct Ailment {
     kind: &'static str,
     what: String,
     remedy: String,
+    /// What can be done by itself, and what became of it.
+    repair: Option<(Repair, RepairOutcome)>,
 }
 
 /// Examines a service.
@@ -93,16 +115,25 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Error> {
         findings: Vec::new(),
         files: BTreeMap::new(),
         sized: BTreeSet::new(),
+        layouts: RefCell::default(),
+        restored_from_s: 0,
         seen: ExaminedCounts::default(),
     };
+    let leftovers = match arguments.remove {
+        true => Leftovers::Removed,
+        false => Leftovers::Aside,
+    };
     examination.run(&target, arguments.scrub)?;
+    if arguments.repair {
+        examination.repair(leftovers);
+    }
     let Examination { findings, seen, .. } = examination;
     if arguments.json {
-        output::print(&format!("{:#}\n", to_json(&findings, &seen)))?;
+        output::print(&format!("{:#}\n", to_json(&findings, &seen, leftovers)))?;
     } else {
-        output::print(&to_text(&findings, &seen))?;
+        output::print(&to_text(&findings, &seen, leftovers))?;
     }
-    match findings.is_empty() {
+    match findings.iter().all(Ailment::is_mended) {
         true => Ok(()),
         false => Err(ReportedFailure.into()),
     }
@@ -129,6 +160,10 @@ struct Examination {
     files: BTreeMap<FileId, String>,
     /// Those of them that are not empty.
     sized: BTreeSet<FileId>,
+    /// Layouts of files, as they were when they were looked at last.
+    layouts: RefCell<BTreeMap<FileId, Option<LayoutState>>>,
+    /// When the backup was made that the catalogue was restored from; 0 if it never was.
+    restored_from_s: u64,
     seen: ExaminedCounts,
 }
 
@@ -144,7 +179,8 @@ impl Examination {
         self.look_at_keepers(&members);
         self.disks(&members, &kept);
         self.look_at_troubles();
-        self.orphans(&kept)?;
+        self.restored_from_s = self.client.counts()?.restored_from_s;
+        self.orphans(&members, &kept)?;
         self.hollow(&members, &kept);
         self.pages(&members);
         self.removals(&members)?;
@@ -160,6 +196,7 @@ impl Examination {
             kind,
             what: what.into(),
             remedy: remedy.into(),
+            repair: None,
         });
     }
 
@@ -404,7 +441,7 @@ impl Examination {
                         counted(list.quarantined.len() as u64, "data file", "data files"),
                         first.join(", ")
                     ),
-                    "older copies of what is served; keep them until you are sure, then remove them",
+                    "older copies of what is served, or bytes that no file had; keep them until you are sure, then remove them",
                 );
             }
         }
@@ -413,14 +450,14 @@ impl Examination {
     /// Whether bytes of a file are served from a subfile. One of an earlier layout was removed, and after a power cut its
     /// server may have the record of it without the note that it was.
     fn is_served(&self, server: ServerId, entry: &SubfileEntry) -> bool {
-        let Some(path) = self.files.get(&entry.file) else {
+        if !self.files.contains_key(&entry.file) {
             return false;
-        };
+        }
         // A file that cannot be asked for is better named in vain.
-        let Ok(layout) = self.client.layout(path) else {
+        let Some(state) = self.layout(entry.file) else {
             return true;
         };
-        layout.state.pieces.iter().any(|piece| {
+        state.pieces.iter().any(|piece| {
             let index = entry.index as usize;
             let places = piece.places.get(index).into_iter().flatten();
             piece.stores.get(index) == Some(&entry.generation)
@@ -428,36 +465,54 @@ impl Examination {
         })
     }
 
-    /// Subfiles of files that the catalogue does not know, seen twice.
-    fn orphans(&mut self, kept: &BTreeMap<ServerId, Vec<SubfileEntry>>) -> Result<(), Error> {
-        let unknown =
-            |list: &[SubfileEntry], files: &BTreeMap<FileId, String>| -> BTreeSet<Subfile> {
-                // What is not here takes no space.
-                let here = list.iter().filter(|s| s.state == SubfileState::Here);
-                let strange = here.filter(|s| !files.contains_key(&s.file));
-                strange.map(subfile).collect()
-            };
-        let suspects: BTreeMap<ServerId, BTreeSet<Subfile>> = kept
+    /// The layout of a file that has a name.
+    fn layout(&self, file: FileId) -> Option<LayoutState> {
+        let mut layouts = self.layouts.borrow_mut();
+        let found = layouts.entry(file).or_insert_with(|| {
+            let layout = self.client.layout(self.files.get(&file)?);
+            layout.ok().map(|layout| layout.state)
+        });
+        found.clone()
+    }
+
+    /// Subfiles that no file has by what the catalogue knows, seen twice.
+    fn orphans(
+        &mut self,
+        members: &[Member],
+        kept: &BTreeMap<ServerId, Vec<SubfileEntry>>,
+    ) -> Result<(), Error> {
+        let suspects = kept
             .iter()
-            .map(|(server, list)| (*server, unknown(list, &self.files)))
+            .map(|(server, list)| (*server, self.strange(*server, list)));
+        let suspects: BTreeMap<ServerId, BTreeMap<Subfile, u64>> = suspects
             .filter(|(_, suspects)| !suspects.is_empty())
             .collect();
         if suspects.is_empty() {
             return Ok(());
         }
         // Files that are open but have no name any more are known to the catalogue only.
-        let counts = self.client.counts()?;
+        let counts = self.counts_without_removals(members)?;
         let nameless = counts.files.saturating_sub(self.seen.files);
+        self.layouts.borrow_mut().clear();
         for (server, before) in suspects {
             let now = self.client.subfiles(server).unwrap_or_default();
-            let still = unknown(&now, &self.files);
-            let files: BTreeSet<FileId> = before.intersection(&still).map(|s| s.0).collect();
+            let mut still = self.strange(server, &now);
+            still.retain(|subfile, _| before.contains_key(subfile));
+            let files: BTreeSet<FileId> = still.keys().map(|s| s.0).collect();
             if files.len() as u64 <= nameless || counts.removals > 0 {
                 // Open files without a name, or removals that are reported below.
                 continue;
             }
             let named: Vec<String> = files.iter().take(5).map(ToString::to_string).collect();
             let more = if files.len() > 5 { ", ..." } else { "" };
+            let remedy = match self.restored_from_s {
+                0 => "harmless but for the space".to_owned(),
+                at => format!(
+                    "the catalogue was restored from a backup of {}; these are files made or moved since: `pario doctor \
+                     --rebuild` brings new ones back from the directories of the servers",
+                    serving::utc(at)
+                ),
+            };
             self.find(
                 "orphan",
                 format!(
@@ -465,11 +520,55 @@ impl Examination {
                     counted(files.len() as u64, "file", "files"),
                     named.join(", ")
                 ),
-                "harmless but for the space; if the catalogue was restored from an old copy, these \
-                 are the files made since",
+                remedy,
             );
+            self.can_be_mended(Repair::Discard {
+                server,
+                len: still.values().sum(),
+                subfiles: still.keys().map(name_of).collect(),
+            });
         }
         Ok(())
+    }
+
+    /// What there is in all, if possible when servers have removed what they were told to: that is no orphan.
+    fn counts_without_removals(&self, members: &[Member]) -> Result<Counts, Error> {
+        let all_there = members.iter().all(|m| m.state == MemberState::Alive);
+        let deadline = Instant::now() + REMOVING;
+        loop {
+            let counts = self.client.counts()?;
+            if counts.removals == 0 || !all_there || Instant::now() > deadline {
+                return Ok(counts);
+            }
+            std::thread::park_timeout(LOOK);
+        }
+    }
+
+    /// Subfiles of a server that no file has, with their lengths.
+    fn strange(&self, server: ServerId, list: &[SubfileEntry]) -> BTreeMap<Subfile, u64> {
+        // What is not here takes no space.
+        let here = list.iter().filter(|s| s.state == SubfileState::Here);
+        let strange = here.filter(|s| !self.is_served(server, s));
+        strange.map(|s| (subfile(s), s.len)).collect()
+    }
+
+    /// What was found last can be mended.
+    fn can_be_mended(&mut self, repair: Repair) {
+        if let Some(last) = self.findings.last_mut() {
+            last.repair = Some((repair, RepairOutcome::NotTried));
+        }
+    }
+
+    /// Mends what can be mended.
+    fn repair(&mut self, leftovers: Leftovers) {
+        for finding in &mut self.findings {
+            if let Some((repair, repaired)) = &mut finding.repair {
+                *repaired = match repair.carry_out(&self.client, leftovers) {
+                    Ok(places) => RepairOutcome::Done(places),
+                    Err(error) => RepairOutcome::Failed(error.to_string()),
+                };
+            }
+        }
     }
 
     /// Notes servers that could have large pages. That is no flaw: the rest works the same.
@@ -489,9 +588,25 @@ impl Examination {
         if members.iter().any(|m| !kept.contains_key(&m.server)) {
             return;
         }
-        let with_bytes: BTreeSet<FileId> = kept.values().flatten().map(|s| s.file).collect();
-        let hollow = self.sized.difference(&with_bytes);
-        self.seen.hollow = hollow.filter_map(|f| self.files.get(f).cloned()).collect();
+        let all = kept
+            .iter()
+            .flat_map(|(server, list)| list.iter().map(|e| (*server, e)));
+        let served = all.filter(|(server, entry)| self.is_served(*server, entry));
+        let with_bytes: BTreeSet<FileId> = served.map(|(_, entry)| entry.file).collect();
+        let hollow = self.sized.iter().filter(|file| !with_bytes.contains(file));
+        let hollow: Vec<String> = hollow.filter_map(|f| self.files.get(f).cloned()).collect();
+        if self.restored_from_s == 0 {
+            self.seen.hollow = hollow;
+            return;
+        }
+        for path in hollow {
+            let at = serving::utc(self.restored_from_s);
+            self.find(
+                "changed",
+                format!("{path} has a size but no bytes on any server: it was removed or moved after {at}, or never had any"),
+                "remove it, write it again, or bring it back with `pario doctor --rebuild` if its bytes are an orphan",
+            );
+        }
     }
 
     fn removals(&mut self, members: &[Member]) -> Result<(), Error> {
@@ -633,7 +748,22 @@ fn subfile(entry: &SubfileEntry) -> Subfile {
     (entry.file, entry.generation, entry.index)
 }
 
-fn to_text(findings: &[Ailment], seen: &ExaminedCounts) -> String {
+fn name_of(&(file, generation, index): &Subfile) -> SubfileName {
+    SubfileName {
+        file,
+        generation,
+        index,
+    }
+}
+
+impl Ailment {
+    /// Whether it was one.
+    fn is_mended(&self) -> bool {
+        matches!(self.repair, Some((_, RepairOutcome::Done(_))))
+    }
+}
+
+fn to_text(findings: &[Ailment], seen: &ExaminedCounts, leftovers: Leftovers) -> String {
     let mut text = String::new();
     for finding in findings {
         // Writing to a string does not fail.
@@ -642,6 +772,13 @@ fn to_text(findings: &[Ailment], seen: &ExaminedCounts) -> String {
             "{:<8} {}\n         -> {}",
             finding.kind, finding.what, finding.remedy
         );
+        if let Some((repair, repaired)) = &finding.repair {
+            let _ = writeln!(
+                text,
+                "         -> {}",
+                repair::to_text(repair, repaired, leftovers)
+            );
+        }
     }
     let verdict = match findings.len() as u64 {
         0 => "all is well".to_owned(),
@@ -683,8 +820,12 @@ fn to_text(findings: &[Ailment], seen: &ExaminedCounts) -> String {
     text
 }
 
-fn to_json(findings: &[Ailment], seen: &ExaminedCounts) -> Value {
-    let finding = |f: &Ailment| json!({ "kind": f.kind, "what": f.what, "remedy": f.remedy });
+fn to_json(findings: &[Ailment], seen: &ExaminedCounts, leftovers: Leftovers) -> Value {
+    let finding = |f: &Ailment| {
+        let repair = f.repair.as_ref();
+        let repair = repair.map(|(repair, done)| repair::to_json(repair, done, leftovers));
+        json!({ "kind": f.kind, "what": f.what, "remedy": f.remedy, "repair": repair })
+    };
     json!({
         "is_well": findings.is_empty(),
         "findings": findings.iter().map(finding).collect::<Vec<_>>(),

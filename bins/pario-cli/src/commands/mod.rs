@@ -3,6 +3,7 @@
 
 pub(crate) mod advise;
 pub(crate) mod attributes;
+pub(crate) mod backup;
 pub(crate) mod bench;
 pub(crate) mod calibrate;
 pub(crate) mod cat;
@@ -41,6 +42,9 @@ pub(crate) mod put;
 pub(crate) mod rebalance;
 mod rebuild;
 pub(crate) mod relayout;
+mod repair;
+pub(crate) mod restart;
+pub(crate) mod restore;
 pub(crate) mod rm;
 pub(crate) mod run;
 mod schema;

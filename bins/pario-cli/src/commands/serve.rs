@@ -5,15 +5,16 @@
 //! for a shutdown. Owns the command line of the servers; what they do is in `metaserver` and
 //! `ioserver`.
 
-use console::notation::size_argument;
+use console::notation::{duration_argument, size_argument};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
 use serde_json::json;
+use serving::{AUDIT_FILE, AuditLog};
 use wire::url::Endpoint;
 
 use super::keys::{KeyArguments, LeaseArguments, TrustArguments};
@@ -208,6 +209,14 @@ struct SharedArguments {
     #[arg(long, value_name = "HOST:PORT")]
     metrics: Option<SocketAddr>,
 
+    /// Tell each request in the log that takes at least so long, as in 500ms: its verb, file, client, bytes, time waited and worked
+    #[arg(long, value_name = "TIME", value_parser = duration_argument)]
+    slow: Option<Duration>,
+
+    /// Put what administrators do on record in this file, a line of JSON each [default: audit.jsonl in the directory of --dir or --state]
+    #[arg(long, value_name = "FILE")]
+    audit: Option<PathBuf>,
+
     /// Print JSON instead of text
     #[arg(long)]
     json: bool,
@@ -261,6 +270,8 @@ impl Meta {
         options.trust = self.trust.trust()?;
         options.capability_seconds = self.capability_seconds;
         options.supervisor_note = self.supervisor_note.clone();
+        options.slow = self.shared.slow;
+        options.audit = self.shared.audit_log(Some(&self.dir))?;
         let metrics = self.shared.metrics_listener()?;
         make_parents(&options.listen)?;
         raise_open_files();
@@ -328,6 +339,8 @@ impl Io {
         options.keys = self.shared.keys.keys()?;
         options.state_dir = self.state.clone();
         options.forget_disks = self.forget_disk.clone();
+        options.slow = self.shared.slow;
+        options.audit = self.shared.audit_log(self.state.as_deref())?;
         options.distance = self.distance;
         options.keeper = self.keeper()?;
         options.disk_bytes_per_s = self.disk_rate;
@@ -446,6 +459,21 @@ impl SharedArguments {
     /// Where numbers are asked for, bound before the server starts: an address in use is told at once.
     fn metrics_listener(&self) -> Result<Option<MetricsListener>, Error> {
         self.metrics.map(MetricsListener::bind).transpose()
+    }
+
+    /// Where actions of administrators are put on record: where the command line says, else in a directory of the server.
+    fn audit_log(&self, dir: Option<&Path>) -> Result<Option<AuditLog>, Error> {
+        match &self.audit {
+            Some(path) => match AuditLog::open(path) {
+                Ok(log) => Ok(Some(log)),
+                Err(e) => Err(format!(
+                    "--audit {}: {e}; give a file that can be written to",
+                    path.display()
+                )
+                .into()),
+            },
+            None => Ok(dir.map(|dir| AuditLog::at(dir.join(AUDIT_FILE)))),
+        }
     }
 
     /// Whether the supervisor that started this process is dead.

@@ -166,6 +166,7 @@ impl Status {
             files,
             directories,
             removals,
+            restored_from_s: _,
         } = self.counts;
         let waiting = match removals {
             0 => String::new(),

@@ -3,13 +3,14 @@
 //! Owns the choice of defaults, what is said when the service is there, and how a command in the
 //! foreground learns what became of the supervisor it left behind.
 
-use console::notation::size_argument;
+use console::notation::{duration_argument, size_argument};
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use clap::{Args, ValueEnum};
 use layout::ByteSize;
@@ -81,6 +82,10 @@ pub(crate) struct Arguments {
     /// Tell numbers over HTTP (/metrics in the format of Prometheus, /healthz): the metadata manager at this address, the I/O servers at the ports above it
     #[arg(long, value_name = "HOST:PORT", value_parser = metrics_address)]
     metrics: Option<SocketAddr>,
+
+    /// Tell each request in the log that takes at least so long, as in 500ms
+    #[arg(long, value_name = "TIME", value_parser = duration_argument)]
+    slow: Option<Duration>,
 
     /// Return when the service is there, and leave it in the background
     #[arg(long)]
@@ -196,6 +201,7 @@ impl Arguments {
             lease: self.lease,
             limits: self.limits.clone(),
             metrics: self.metrics,
+            slow: self.slow,
         })
     }
 }
@@ -206,6 +212,11 @@ fn metrics_address(text: &str) -> Result<SocketAddr, String> {
         Ok(address) if address.port() > 0 => Ok(address),
         _ => Err("is no address with a port, as in 127.0.0.1:9100".into()),
     }
+}
+
+/// When a request is slow, for a process that is started.
+pub(crate) fn slow_arguments(slow: Duration) -> [String; 2] {
+    ["--slow".into(), format!("{}us", slow.as_micros())]
 }
 
 /// One server per processor, a few at most.
@@ -315,6 +326,9 @@ fn detach(arguments: &Arguments) -> Result<(), Error> {
     }
     if let Some(metrics) = arguments.metrics {
         command.arg("--metrics").arg(metrics.to_string());
+    }
+    if let Some(slow) = arguments.slow {
+        command.args(slow_arguments(slow));
     }
     command.args(arguments.keys.arguments());
     command.args(arguments.trust.arguments());

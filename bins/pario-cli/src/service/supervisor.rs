@@ -18,6 +18,8 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use layout::ByteSize;
+use serde_json::json;
+use serving::{AUDIT_FILE, AuditEntry, AuditLog};
 use wire::url::Endpoint;
 
 use super::state::{State, Trouble};
@@ -27,6 +29,7 @@ use crate::commands::Error;
 use crate::commands::keys::{KeyArguments, LeaseArguments, TrustArguments};
 use crate::commands::limits::Limits;
 use crate::commands::serve::Writes;
+use crate::commands::up::slow_arguments;
 use job::Process;
 
 /// All servers have to be there within this time.
@@ -65,6 +68,8 @@ pub(crate) struct Plan {
     pub(crate) limits: Limits,
     /// Where the metadata manager tells numbers; the I/O servers have the ports above.
     pub(crate) metrics: Option<SocketAddr>,
+    /// From when on a request is slow and told in the log.
+    pub(crate) slow: Option<Duration>,
 }
 
 impl Plan {
@@ -119,6 +124,8 @@ pub(crate) struct Supervisor {
     sender: Sender<Event>,
     started: SystemTime,
     is_ending: bool,
+    /// The signal that ends the service.
+    heard: Option<&'static str>,
 }
 
 impl Supervisor {
@@ -138,6 +145,7 @@ impl Supervisor {
             sender,
             started: SystemTime::now(),
             is_ending: false,
+            heard: None,
         };
         let outcome = supervisor.start_all();
         if outcome.is_err() {
@@ -176,6 +184,16 @@ impl Supervisor {
     pub(crate) fn run(mut self) {
         let why = self.supervise();
         tracing::info!(why, "stopping the service");
+        if let Some(signal) = self.heard {
+            AuditLog::at(self.plan.dir.join(AUDIT_FILE)).note(&AuditEntry {
+                by: "supervisor",
+                action: "shutdown",
+                user: rustix::process::geteuid().as_raw(),
+                client: None,
+                arguments: json!({ "signal": signal }),
+                refusal: None,
+            });
+        }
         self.is_ending = true;
         self.write_down();
         self.stop();
@@ -258,6 +276,10 @@ impl Supervisor {
         if let Some(address) = plan.metrics_of(seat.role) {
             command.args(["--metrics", &address.to_string()]);
         }
+        if let Some(slow) = plan.slow {
+            command.args(slow_arguments(slow));
+        }
+        command.arg("--audit").arg(plan.dir.join(AUDIT_FILE));
         plan.limits.hand_on(&mut command);
         command
     }
@@ -325,7 +347,10 @@ impl Supervisor {
             });
             let look = Instant::now() + log::LOOK;
             match self.next_event(Some(due.min().unwrap_or(look).min(look))) {
-                Some(Event::Signal(signal)) => return signal.into(),
+                Some(Event::Signal(signal)) => {
+                    self.heard = Some(signal);
+                    return signal.into();
+                }
                 Some(Event::Asked(role)) => self.was_asked(role),
                 Some(Event::Listening(role, endpoint)) => {
                     self.listens(role, endpoint);

@@ -540,7 +540,8 @@ impl Session {
                     Trouble::Broken(_) if patience.away(&self.outages, Some(server.0)) => {
                         self.forget_member(server.0);
                     }
-                    Trouble::Refused(Status::Busy, _) if patience.busy() => {}
+                    Trouble::Refused(Status::Busy | Status::ShuttingDown, _) if patience.busy() => {
+                    }
                     trouble => {
                         self.heard(&trouble);
                         return Err(trouble.into_error(Some(server), &self.address(server.0)));

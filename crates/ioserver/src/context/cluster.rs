@@ -3,7 +3,7 @@
 //! Left to others: what is asked, and what a server answers itself without a socket ([`super::Others`]).
 
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
 use wire::ServerId;
@@ -18,6 +18,11 @@ use crate::moving::Lenders;
 
 /// How long a question waits for a member that is not in the list.
 const COMING: Duration = Duration::from_secs(1);
+/// How long a question waits for a metadata manager that is being started again, and for how long nobody waits when it has not come.
+const MANAGER_AWAY: Duration = Duration::from_secs(3);
+const MANAGER_GIVEN_UP: Duration = Duration::from_secs(10);
+/// Between two attempts to reach it.
+const PAUSE: Duration = Duration::from_millis(20);
 
 /// See the [module](self).
 pub(crate) struct Cluster {
@@ -29,6 +34,8 @@ pub(crate) struct Cluster {
     pub(crate) lenders: Lenders,
     pub(crate) reports: Arc<Reports>,
     members: Mutex<Arc<Vec<Member>>>,
+    /// When the metadata manager did not come back while a request waited for it.
+    given_up: Mutex<Option<Instant>>,
 }
 
 impl Cluster {
@@ -45,6 +52,33 @@ impl Cluster {
             lenders: Lenders::default(),
             reports,
             members: Mutex::new(Arc::new(members)),
+            given_up: Mutex::default(),
+        }
+    }
+
+    /// Asks the metadata manager something that may be asked twice. One that is being started again is waited for, so that
+    /// clients do not hear of it.
+    pub(crate) fn ask_manager<R: Request>(&self, request: &R) -> Result<R::Answer, AskError> {
+        let mut since = None;
+        loop {
+            let error = match self.manager.ask(request) {
+                Err(error @ AskError::Link(_)) => error,
+                other => return other,
+            };
+            let now = Instant::now();
+            let mut given_up = self.given_up.lock();
+            if given_up.is_some_and(|at| now.saturating_duration_since(at) < MANAGER_GIVEN_UP) {
+                return Err(error);
+            }
+            let since = *since.get_or_insert(now);
+            if now.saturating_duration_since(since) >= MANAGER_AWAY {
+                *given_up = Some(now);
+                return Err(error);
+            }
+            drop(given_up);
+            if !serving::waiting(|| self.reports.wait_unless_stopping(PAUSE)) {
+                return Err(error);
+            }
         }
     }
 

@@ -52,11 +52,11 @@ impl owner::Cluster for Others {
     }
 
     fn file_state(&self, file: FileId) -> Result<FileStateIs, Refused> {
-        self.ask_manager(&FileState { file })
+        Ok(self.0.cluster.ask_manager(&FileState { file })?)
     }
 
     fn report_size(&self, request: &ReportSize) -> Result<SizeState, Refused> {
-        self.ask_manager(request)
+        Ok(self.0.cluster.ask_manager(request)?)
     }
 
     fn begin_truncate(&self, request: &BeginTruncate) -> Result<SizeState, Refused> {

@@ -102,8 +102,8 @@ impl Storage {
                 break;
             }
             add(&self.statistics.room_waits, 1);
-            self.reports
-                .report_now(left.min(Duration::from_millis(100)));
+            let pause = left.min(Duration::from_millis(100));
+            serving::waiting(|| self.reports.report_now(pause));
             let _ = self.stored.store().write_back(16 << 20);
             self.sessions.end_overdue();
             result = try_again();

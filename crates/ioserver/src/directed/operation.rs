@@ -227,7 +227,7 @@ impl Operation {
             if let Some(found) = ready(&mut state) {
                 return Ok(found);
             }
-            let timeout = self.changed.wait_for(&mut state, LOOK);
+            let timeout = serving::waiting(|| self.changed.wait_for(&mut state, LOOK));
             if timeout.timed_out() && state.failed.is_none() {
                 let trouble = self.look(sessions, &who, &state);
                 if let Some(refused) = trouble {
@@ -524,7 +524,7 @@ impl Operations {
             {
                 return Ok(Arc::clone(found));
             }
-            let timeout = self.told.wait_for(&mut table, LOOK);
+            let timeout = serving::waiting(|| self.told.wait_for(&mut table, LOOK));
             if !timeout.timed_out() {
                 continue;
             }

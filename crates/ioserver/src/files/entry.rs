@@ -395,7 +395,8 @@ impl FileEntry {
         self.changed.notify_all();
         gate.fences.want(ranges);
         let is_held = |gate: &mut Gate| gate.fences.meet(ranges);
-        let waited = self.changed.wait_while_for(&mut gate, is_held, hold_wait);
+        let waited =
+            serving::waiting(|| self.changed.wait_while_for(&mut gate, is_held, hold_wait));
         gate.fences.want(&[]);
         if waited.timed_out() {
             let text = format!("bytes of {} are held by a client", self.file);
@@ -455,7 +456,7 @@ impl FileEntry {
         let mut since = Instant::now();
         let mut hurried = 0;
         while runs(&gate) {
-            let timeout = self.changed.wait_for(&mut gate, PATIENCE);
+            let timeout = serving::waiting(|| self.changed.wait_for(&mut gate, PATIENCE));
             let is_late = match patience {
                 Patience::InAll => since.elapsed() >= PATIENCE,
                 Patience::WithoutChange => timeout.timed_out(),
@@ -501,7 +502,7 @@ impl FileEntry {
                     ),
                 ));
             }
-            self.changed.wait_for(&mut gate, until - now);
+            serving::waiting(|| self.changed.wait_for(&mut gate, until - now));
         }
         let Some(known) = gate.version.known().cloned() else {
             return Entrance::Behind;
@@ -611,7 +612,7 @@ impl FileEntry {
     fn close_gate(&self, is_wanted: impl FnOnce(&Gate) -> bool) -> bool {
         let mut gate = self.gate.lock();
         while gate.is_cutting {
-            self.changed.wait(&mut gate);
+            serving::waiting(|| self.changed.wait(&mut gate));
         }
         gate.is_cutting = is_wanted(&gate);
         gate.is_cutting

@@ -130,7 +130,7 @@ impl Files {
 
     fn ask_state(&self, entry: &Arc<FileEntry>) -> Result<Arc<LocalState>, Refused> {
         let file = entry.id();
-        let told = self.cluster.manager.ask(&FileState { file })?;
+        let told = self.cluster.ask_manager(&FileState { file })?;
         let size = told.size;
         let before = entry.known();
         let is_void = match &before {

@@ -4,6 +4,7 @@
 //! fetched for the file is removed by a later report.
 
 use wire::message::cluster::Removal;
+use wire::message::file::{Discard, SubfileName};
 use wire::{FileId, Status};
 
 use super::Files;
@@ -52,6 +53,52 @@ impl Files {
             }
         }
         done
+    }
+
+    /// Takes a subfile away that no layout of a file names: removes it, or puts its data file aside and says where.
+    pub(crate) fn discard(&self, request: &Discard) -> Result<String, Refused> {
+        let SubfileName {
+            file,
+            generation,
+            index,
+        } = request.subfile;
+        let entry = self.entry(file);
+        let Some(moving) = entry.moving.try_lock() else {
+            let text = format!("{file} is being moved; try again when that has ended");
+            return Err(Refused::new(Status::Busy, text));
+        };
+        entry.forget();
+        match self.refresh_now(&entry) {
+            Err(refused) if refused.status == Status::NotFound => {}
+            Err(refused) => return Err(refused),
+            Ok(known) if known.names(generation, &[index]) => {
+                let text = format!("subfile {index} of {file} belongs to a file");
+                return Err(Refused::new(Status::InvalidArgument, text));
+            }
+            Ok(_) => {}
+        }
+        drop(moving);
+        drop(entry);
+        let place = match (request.is_removed, self.storage.stored.on_disks()) {
+            (true, _) => {
+                self.remove_subfiles(file, generation, &[index])?;
+                String::new()
+            }
+            (false, Some(disks)) => {
+                let id = store::SubfileId {
+                    file: file.0,
+                    generation,
+                    index,
+                };
+                disks.put_aside(id)?
+            }
+            (false, None) => {
+                let text = "bytes in memory cannot be put aside; copy what is worth it, and have them removed (--remove)";
+                return Err(Refused::new(Status::Unsupported, text));
+            }
+        };
+        self.entries.drop_unused(file);
+        Ok(place)
     }
 
     /// Removes the subfiles of a generation. Those of one that clients may have mapped go when no client

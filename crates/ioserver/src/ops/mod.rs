@@ -8,7 +8,7 @@
 //! | `Hello`, `Beat`, `Goodbye`, `Statistics`, `Shutdown` | of their names |
 //! | `SetView`, `SetViewPart`, `DropView`, `HoldRange`, `LetGo` | of their names |
 //! | `Sync`, `Preallocate`, `Punch`, `Allocation`, `Scrub`, `TakeLayout` | of their names |
-//! | `ListSubfiles`, `ListDisks`, `ClearFailed` | of their names |
+//! | `ListSubfiles`, `Discard`, `ListDisks`, `ClearFailed` | of their names |
 //! | `Lock`, `Unlock` | of their names |
 //! | `Size`, `Grow`, `Truncate`, ... to the owner of a file | `ask_owner`, which finds the client; the function is the [owner](crate::owner)'s |
 //!
@@ -19,6 +19,7 @@
 mod allocated;
 mod ask_owner;
 mod clear_failed;
+mod discard;
 mod drop_view;
 mod goodbye;
 mod hello;
@@ -41,6 +42,7 @@ mod unlock;
 pub(crate) use allocated::allocated;
 pub(crate) use ask_owner::{ask_owner, with_asker};
 pub(crate) use clear_failed::clear_failed;
+pub(crate) use discard::discard;
 pub(crate) use drop_view::drop_view;
 pub(crate) use goodbye::{Departures, goodbye};
 pub(crate) use hello::recognise;

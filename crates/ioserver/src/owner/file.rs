@@ -178,7 +178,7 @@ impl OwnedFile {
     pub(super) fn wait_loaded(&self) -> MutexGuard<'_, State> {
         let mut state = self.lock();
         let is_loading = |state: &mut State| matches!(state.phase, Phase::Loading);
-        self.changed.wait_while(&mut state, is_loading);
+        serving::waiting(|| self.changed.wait_while(&mut state, is_loading));
         state
     }
 
@@ -219,7 +219,8 @@ impl OwnedFile {
             if let Some(refused) = limit.and_then(|_| refused_for_good(&state)) {
                 return (state, Err(refused));
             }
-            let timeout = bell.wait_for(&mut state, LOOK.min(limit.unwrap_or(LOOK)));
+            let pause = LOOK.min(limit.unwrap_or(LOOK));
+            let timeout = serving::waiting(|| bell.wait_for(&mut state, pause));
             if limit.is_some_and(|limit| begin.elapsed() >= limit) {
                 if let Some(found) = look(&mut state) {
                     return (state, Ok(found));

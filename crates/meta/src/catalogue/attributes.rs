@@ -143,6 +143,7 @@ impl Snapshot {
             files: counter(&self.rows, Counter::Files)?,
             directories: counter(&self.rows, Counter::Directories)?,
             removals,
+            restored_from_s: self.restored_from_s()?,
         })
     }
 }

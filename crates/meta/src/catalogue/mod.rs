@@ -21,6 +21,7 @@ mod access;
 mod answered;
 mod any_row;
 mod attributes;
+pub mod backup;
 mod calibration;
 mod change_array;
 mod check;

@@ -240,6 +240,8 @@ pub(crate) enum Counter {
     Files = 5,
     /// Directories, the root included.
     Directories = 6,
+    /// When the backup was made that the catalogue was restored from, in seconds since 1970.
+    RestoredFrom = 7,
 }
 
 /// Reads a counter; one that was never written is 0.

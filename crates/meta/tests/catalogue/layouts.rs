@@ -459,7 +459,11 @@ fn moving_single_subfiles_keeps_what_stays() {
     assert_eq!(servers, [2, 1, 2, 1], "to the server with fewer subfiles");
     assert_eq!(state.pieces[0].stores, [3, 1, 2, 1]);
     let of: Vec<_> = removals(&f, 0).into_iter().map(|r| r.subfiles).collect();
-    assert_eq!(of, [vec![]], "all that is stored under generation 1");
+    assert_eq!(
+        of,
+        [Vec::<u32>::new()],
+        "all that is stored under generation 1"
+    );
     assert!(
         f.catalogue
             .snapshot()

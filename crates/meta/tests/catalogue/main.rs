@@ -5,6 +5,7 @@
 #![allow(clippy::single_range_in_vec_init)]
 
 mod answered;
+mod backup;
 mod calibrations;
 mod crash;
 mod dump;

@@ -239,6 +239,34 @@ fn stop_ends_all_connections_and_accepts_nobody() {
 }
 
 #[test]
+fn draining_answers_what_was_asked_and_tells_others_to_come_again() {
+    let toy = Served::start(None);
+    let mut busy = greeted(toy.unix(), 2);
+    let mut other = greeted(toy.tcp(), 3);
+    let question = AskEnd { file: FileId(1) };
+    busy.put_question(1, &question, &mut Vec::new()).unwrap();
+    toy.waits();
+    assert!(
+        !toy.running.drain(Duration::from_millis(20)),
+        "a handler is at work"
+    );
+    let told = other.ask(1, &Ping {}, &mut Vec::new());
+    assert_eq!(refused(told).0, Status::ShuttingDown);
+    // Those who come now, too.
+    let told = greeted(toy.tcp(), 4).ask(1, &Ping {}, &mut Vec::new());
+    assert_eq!(refused(told).0, Status::ShuttingDown);
+    thread::scope(|scope| {
+        let draining = scope.spawn(|| toy.running.drain(WAIT));
+        toy.running.service().open_gate();
+        assert!(draining.join().unwrap());
+    });
+    let (answered, _) = busy.receive().unwrap();
+    assert_eq!(answered.status, Status::Ok);
+    toy.running.stop(WAIT);
+    assert_eq!(toy.running.connections(), 0);
+}
+
+#[test]
 fn stop_does_not_wait_for_ever() {
     let toy = Served::start(None);
     let mut busy = greeted(toy.tcp(), 2);

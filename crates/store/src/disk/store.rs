@@ -374,6 +374,18 @@ impl DiskStore {
         paths.map(|path| QuarantinedFile { path }).collect()
     }
 
+    /// Takes a subfile away and puts its data file aside, with all that was written; where it is then.
+    pub fn put_aside(&self, id: SubfileId) -> Result<String> {
+        self.open(id)?.sync()?;
+        let mut place = String::new();
+        self.core.discard(id, |disk, name| {
+            let aside = disk.quarantine(name);
+            place = aside.map_err(|e| Error::io("putting a data file aside", e, 0))?;
+            Ok(())
+        })?;
+        Ok(place)
+    }
+
     /// Subfiles with several data files that contradict each other, and where these are.
     pub fn conflicts(&self) -> Vec<Error> {
         let known = self.core.lock();
@@ -559,41 +571,10 @@ impl Store for DiskStore {
     }
 
     fn remove(&self, id: SubfileId) -> Result<()> {
-        let core = &self.core;
-        let mut known = core.wait_until_open(id);
-        let entry = known.map.get(&id).ok_or(Error::NotFound(id))?;
-        let home = match &entry.at {
-            At::Disk(disk) => {
-                core.records
-                    .removed(id, Some(core.set.id(*disk)), entry.copy);
-                let removed = core.set.disk(*disk).remove(&name_of(id));
-                removed.map_err(|e| Error::io("removing a data file", e, 0))?;
-                Some(*disk)
-            }
-            // It is removed when its disk is back.
-            at @ At::Missing(_) => return Err(core.refuse(id, at)),
-            At::Lost(_) => {
-                core.records.removed(id, None, entry.copy);
-                None
-            }
-            At::Conflict(disks) => {
-                for disk in disks {
-                    let aside = core.set.disk(*disk).quarantine(&name_of(id));
-                    aside.map_err(|e| Error::io("putting a data file aside", e, 0))?;
-                }
-                core.records.removed(id, None, entry.copy);
-                None
-            }
-        };
-        let entry = known.map.remove(&id).expect("found above");
-        if let Some(disk) = home {
-            known.counts[disk] -= 1;
-        }
-        drop(known);
-        if let Some(held) = entry.open {
-            held.forget();
-        }
-        Ok(())
+        self.core.discard(id, |disk, name| {
+            let removed = disk.remove(name);
+            removed.map_err(|e| Error::io("removing a data file", e, 0))
+        })
     }
 
     fn list(&self) -> Result<Vec<Identity>> {
@@ -667,6 +648,47 @@ impl std::fmt::Debug for Core {
 }
 
 impl Core {
+    /// Takes a subfile out of the index, and does with its data file what is to be done with it.
+    fn discard(
+        &self,
+        id: SubfileId,
+        away: impl FnOnce(&dyn Disk, &str) -> Result<()>,
+    ) -> Result<()> {
+        let mut known = self.wait_until_open(id);
+        let entry = known.map.get(&id).ok_or(Error::NotFound(id))?;
+        let home = match &entry.at {
+            At::Disk(disk) => {
+                self.records
+                    .removed(id, Some(self.set.id(*disk)), entry.copy);
+                away(&**self.set.disk(*disk), &name_of(id))?;
+                Some(*disk)
+            }
+            // It is removed when its disk is back.
+            at @ At::Missing(_) => return Err(self.refuse(id, at)),
+            At::Lost(_) => {
+                self.records.removed(id, None, entry.copy);
+                None
+            }
+            At::Conflict(disks) => {
+                for disk in disks {
+                    let aside = self.set.disk(*disk).quarantine(&name_of(id));
+                    aside.map_err(|e| Error::io("putting a data file aside", e, 0))?;
+                }
+                self.records.removed(id, None, entry.copy);
+                None
+            }
+        };
+        let entry = known.map.remove(&id).expect("found above");
+        if let Some(disk) = home {
+            known.counts[disk] -= 1;
+        }
+        drop(known);
+        if let Some(held) = entry.open {
+            held.forget();
+        }
+        Ok(())
+    }
+
     pub(super) fn lock(&self) -> MutexGuard<'_, Index> {
         self.known.lock()
     }

@@ -518,6 +518,8 @@ record! {
         pub directories: u64,
         /// Removals that wait for servers.
         pub removals: u64,
+        /// When the backup was made that the catalogue was restored from, in seconds since 1970; 0 if it never was.
+        pub restored_from_s: u64,
     }
 
     /// Looks for contradictions in the catalogue. Only for the user who runs the service, and root.

@@ -292,6 +292,7 @@ record! {
     }
 
     /// Names a subfile.
+    #[derive(Copy)]
     pub struct SubfileName {
         /// The file.
         pub file: FileId,
@@ -307,6 +308,15 @@ record! {
         pub entries: Vec<SubfileEntry>,
         /// Whether more follow.
         pub has_more: bool,
+    }
+
+    /// Takes a subfile away that no file has; the server asks the metadata manager whether one has it. Only for the user who runs
+    /// the server, and root. The answer says where its bytes are now; nothing if they are nowhere.
+    pub struct Discard {
+        /// Which.
+        pub subfile: SubfileName,
+        /// Its bytes are removed; else they are put aside, on the disk where they are.
+        pub is_removed: bool,
     }
 
     /// Asks for the disks of a server. Only for the user who runs the service, and root.

@@ -3,6 +3,7 @@
 //! A number is never used for something else. Accesses to bytes have their own numbers in [`super::access`].
 
 use super::ahead::{Confirm, Deposit, ReadAhead};
+use super::backup::*;
 use super::calibration::*;
 use super::catalogue::*;
 use super::cluster::*;
@@ -27,6 +28,8 @@ kinds! {
     0x05 Anyone to AnyServer: Statistics => Vec<Counter>;
     0x06 Anyone to AnyServer: Shutdown => ();
     0x07 Client to IoServer: Beat => u64;
+    0x08 Client to Manager: Backup => BackupPart;
+    0x09 Client to IoServer: Discard => String;
     0x0e Client to Manager: GetSupervisor => Option<String>;
 
     0x10 Client to Manager: Open => OpenAnswer;

@@ -10,6 +10,7 @@
 //! |---|---|
 //! | [`session`] | anybody: who are you, are you there |
 //! | [`catalogue`] | a client the metadata manager |
+//! | [`backup`] | a client the metadata manager, for all rows of the catalogue |
 //! | [`hints`] | a client the metadata manager, about hints and failed disks |
 //! | [`mod@file`] | a client an I/O server, about a file through a registered view |
 //! | [`access`] | a client an I/O server, for bytes |
@@ -25,6 +26,7 @@
 mod macros;
 pub mod access;
 pub mod ahead;
+pub mod backup;
 pub mod calibration;
 pub mod catalogue;
 pub mod cluster;

@@ -3,6 +3,7 @@
 //! Paths leave ASCII, times lie on both sides of 1970, and every choice shows all its variants.
 
 use wire::message::Bytes;
+use wire::message::backup::*;
 use wire::message::catalogue::*;
 use wire::message::hints::HintSource;
 use wire::{FileId, HandleId, Rights, ServerId, Time};
@@ -352,6 +353,7 @@ fn add_cluster(list: &mut Samples) {
         files: 10_000,
         directories: 1,
         removals: u64::MAX,
+        restored_from_s: 1_795_120_382,
     };
     list.pair("", Count {}, counts);
     let findings = [Severity::Broken, Severity::Lost].map(|severity| Finding {
@@ -460,4 +462,21 @@ fn add_controls(list: &mut Samples) {
         bytes: 1 << 33,
     }];
     list.pair("", rebalance, moves);
+    let rows = [(1, "value"), (255, "")].map(|(tag, value)| CatalogueRow {
+        key: Bytes(vec![tag, 0, 7]),
+        value: Bytes(value.into()),
+    });
+    let part = BackupPart {
+        backup: 3,
+        catalogue_version: 5,
+        at_s: 1_795_120_382,
+        files: 10_000,
+        directories: 2,
+        rows: rows.into(),
+    };
+    let next = Backup {
+        backup: 3,
+        after: Bytes(vec![1, 0, 7]),
+    };
+    list.pair("", next, part);
 }

@@ -59,6 +59,18 @@ pub(super) fn add(list: &mut Samples) {
         quarantined: vec!["/data/b/quarantine/x.sub".into()],
         conflicts: vec!["subfile 1.2.3 is there more than once".into()],
     };
+    let subfile = SubfileName {
+        file: FileId(12),
+        generation: 8,
+        index: 3,
+    };
+    for (word, is_removed) in [("aside", false), ("removed", true)] {
+        let discard = Discard {
+            subfile,
+            is_removed,
+        };
+        list.pair(word, discard, "/data/b/quarantine/x.sub".to_owned());
+    }
     list.pair("", ListDisks {}, disks);
 }
 
