@@ -145,16 +145,16 @@ impl Desk {
         bytes: u64,
         homes: &[HomeRun],
     ) -> Result<Answer> {
-        self.pages.begin_fill(post, first, homes)?;
-        let count = homes.iter().map(|(count, _)| count).sum();
         let mut table = self.table.lock();
         let open = table.get_mut(&pfd).ok_or(Error::NotOpen(pfd))?;
-        open.region = Some((first, bytes));
         let file = open.file.as_ref().ok_or_else(|| {
             Error::argument("file", "it was opened for writing; open it for reading")
         })?;
+        self.pages.begin_fill(post, first, homes)?;
+        open.region = Some((first, bytes));
         let read = self.read_portion(file, first, bytes, homes);
         // Whatever came of it: who waits for these pages is not to wait for ever.
+        let count = homes.iter().map(|(count, _)| count).sum();
         self.pages.end_fill(post, first, count);
         Ok(Answer::Done {
             pages: read?,

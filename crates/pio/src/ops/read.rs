@@ -87,8 +87,9 @@ impl Pio<'_> {
     fn owners(&self, path: &str, bytes: u64, nearest: &[Option<u64>]) -> Result<Vec<usize>> {
         let size = self.memory.size();
         let blocks = bytes.div_ceil(PAGE_BYTES as u64);
+        // Who may not see what is kept with a file reads it all the same.
         if self.options.follows_accesses
-            && let Some(accesses) = self.learned(path, bytes)?
+            && let Ok(Some(accesses)) = self.learned(path, bytes)
         {
             return Ok(self.options.planner.place(&accesses));
         }
