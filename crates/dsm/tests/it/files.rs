@@ -2,7 +2,7 @@
 //!
 //! Left to others: what the layer above asks (`pio`), and real memory.
 
-use dsm::{Letter, Machine, PageMemory, Setting, Trouble};
+use dsm::{Access, Letter, Machine, PageMemory, Setting, Trouble};
 
 use crate::cluster::{Cluster, PAGE};
 
@@ -188,4 +188,46 @@ fn a_process_that_writes_what_another_replaces_is_told_and_so_are_all() {
             assert_eq!(all.machine(process).trouble(), Some(trouble));
         }
     }
+}
+
+#[test]
+fn who_asks_at_a_home_of_before_is_sent_to_the_new_one() {
+    let mut all = Cluster::new(&Setting::new(3, 6));
+    let mut time = None;
+    all.act(0, |machine, _| time = Some(machine.announce_fill(0, 6)));
+    for to in [1, 2] {
+        all.act(0, |machine, _| machine.post_question(to, b"fill".to_vec()));
+    }
+    let own = Letter {
+        from: 0,
+        is_question: true,
+        time: time.expect("a time"),
+        records: Vec::new(),
+        bytes: Vec::new(),
+    };
+    let [one, two]: [(u16, Letter); 2] = std::mem::take(&mut all.posts)
+        .try_into()
+        .expect("two questions");
+    let begin = |all: &mut Cluster, process, letter: &Letter| {
+        all.act(process, |machine, _| {
+            machine
+                .begin_fill(letter, 0, &[(6, 0)])
+                .expect("no conflict");
+        });
+    };
+    // Process 2, at home in page 2 so far, knows the new home; process 1 knows only that the page is replaced.
+    begin(&mut all, 2, &two.1);
+    all.act(1, |machine, _| machine.take_notices(&one.1));
+    all.holds = vec!["PageReply"];
+    let ticket = all.act(1, |machine, ticket| machine.fault(2, Access::Read, ticket));
+    assert!(!all.is_ready(ticket));
+    begin(&mut all, 1, &one.1);
+    begin(&mut all, 0, &own);
+    all.act(0, |machine, _| {
+        machine.memory.store(2, 0, &[8; PAGE]);
+        machine.end_fill(&own, 0, 6);
+    });
+    all.let_go();
+    assert!(all.is_ready(ticket), "the page came from its new home");
+    assert_eq!(all.load(1, 2 * PAGE), 8);
 }

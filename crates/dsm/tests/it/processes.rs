@@ -42,8 +42,7 @@ fn a_member_does_its_part() {
         word().parse().expect("a size"),
     );
     let what = word();
-    let dir = word();
-    let url = format!("dir:{dir}").parse().expect("a directory");
+    let url = format!("dir:{}", word()).parse().expect("a directory");
     let client = embedded::connect(
         &url,
         ConnectOptions::default(),
@@ -52,7 +51,7 @@ fn a_member_does_its_part() {
     .expect("a client");
     let team = Team::processes(&client, "members", rank, size).expect("a team");
     match what {
-        "die" => die(team, Path::new(dir)),
+        "die" => die(team),
         _ => work(team, what),
     }
 }
@@ -109,22 +108,23 @@ fn work(team: Team, what: &str) {
 }
 
 /// The last member ends without a word while the others wait for it.
-fn die(team: Team, dir: &Path) {
+fn die(team: Team) {
     let options = Options {
         backing: Some(Backing::Software),
         ..Options::new(4096)
     };
     let (memory, epoch) = SharedMemory::start(team.clone(), &options).expect("a shared memory");
     let epoch = memory.barrier(0, epoch).expect("a barrier");
-    let mark = |rank: usize| dir.join(format!("left-{rank}"));
-    if memory.rank() + 1 == memory.size() {
+    let (pages, last) = (memory.pages(), memory.size() - 1);
+    if memory.rank() == last {
         // Who has not left the barrier would be told in that.
-        while !(0..memory.rank()).all(|rank| mark(rank).exists()) {
-            std::thread::sleep(std::time::Duration::from_millis(1));
+        for _ in 0..last {
+            pages.next_question().expect("another has left");
         }
         std::process::abort();
     }
-    std::fs::write(mark(memory.rank()), "").expect("a mark");
+    pages.ask(last, b"left".to_vec());
+    drop(pages);
     let text = memory
         .barrier(1, epoch)
         .expect_err("a member has ended")

@@ -100,15 +100,14 @@ fn a_member_does_its_part() {
         word().parse().expect("a size"),
     );
     let what = word();
-    let dir = Path::new(word());
-    let client = connect(dir, 2);
+    let client = connect(Path::new(word()), 2);
     let team = Team::processes(&client, "members", rank, size).expect("a team");
     let place = Place { client, team };
     let told = match what {
         "sor4" => sor::member::<f32>(&place),
         "sor8" => sor::member::<f64>(&place),
         "matrix" => matrix::member(&place),
-        "die" => die(&place, dir),
+        "die" => die(&place),
         other => panic!("no program {other}"),
     };
     let told: Vec<String> = told.iter().map(u64::to_string).collect();
@@ -118,21 +117,22 @@ fn a_member_does_its_part() {
 const PAGES: usize = 64;
 
 /// The last member ends without a word before the others write.
-fn die(place: &Place, dir: &Path) -> Vec<u64> {
+fn die(place: &Place) -> Vec<u64> {
     let options = Options::new(PAGES * 4096);
     let (memory, epoch) = SharedMemory::start(place.team.clone(), &options).expect("a memory");
-    let pio = Pio::start(&memory, &place.client, PioOptions::default()).expect("parallel files");
     let array = memory.array::<u8>(PAGES * 4096).expect("room");
     let mut epoch = memory.barrier(0, epoch).expect("a barrier");
-    let mark = |rank: usize| dir.join(format!("left-{rank}"));
-    if memory.rank() + 1 == memory.size() {
+    let (pages, last) = (memory.pages(), memory.size() - 1);
+    if memory.rank() == last {
         // Who has not left the barrier would be told in that.
-        while !(0..memory.rank()).all(|rank| mark(rank).exists()) {
-            std::thread::sleep(std::time::Duration::from_millis(1));
+        for _ in 0..last {
+            pages.next_question().expect("another has left");
         }
         std::process::abort();
     }
-    std::fs::write(mark(memory.rank()), "").expect("a mark");
+    pages.ask(last, b"left".to_vec());
+    drop(pages);
+    let pio = Pio::start(&memory, &place.client, PioOptions::default()).expect("parallel files");
     if memory.rank() == 0 {
         // Until the end of the other is noticed, in whichever call that happens.
         let bytes = array.bytes() as u64;
