@@ -16,7 +16,7 @@ const GOES_ON: u64 = u64::MAX;
 const BUMP: usize = 0;
 const FREED: usize = 1;
 
-/// See the [module](self).
+/// Memory that any process allocates and frees, in whole pages.
 #[derive(Clone, Copy, Debug)]
 pub struct Heap {
     /// Managed by process 0, and not that of parallel files.

@@ -11,7 +11,7 @@ use layout::{BlockMap, FileOffset, OwnerRuns, View};
 
 const BLOCK: u64 = PAGE_BYTES as u64;
 
-/// See the [module](self).
+/// Which process read and wrote each block of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accesses {
     processes: usize,

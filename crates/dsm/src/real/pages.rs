@@ -31,7 +31,7 @@ impl Post {
     }
 }
 
-/// See the [module](self). Clones are the same pages.
+/// The pages of one process, for a layer above. Clones are the same pages.
 #[derive(Clone, Debug)]
 pub struct Pages {
     core: Arc<Core>,

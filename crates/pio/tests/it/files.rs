@@ -95,7 +95,8 @@ fn seed003_pio04_reading_sends_no_byte_of_the_file_and_two_messages_to_every_oth
                     - count("BarrierDepart"),
             ));
         }
-        // Now the bytes travel, to who wants them and has them not.
+        // Now, when all have counted, the bytes travel, to who wants them and has them not.
+        epoch = memory.barrier(4, epoch).expect("a barrier");
         let mut all = vec![0; bytes.len()];
         memory.view(&epoch, target).copy_to(0, &mut all);
         assert_eq!(all, bytes);
