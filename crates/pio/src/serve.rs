@@ -23,6 +23,8 @@ pub(crate) struct OpenFile {
     /// The local handle of a file that is read.
     pub(crate) file: Option<File>,
     pub(crate) bytes: u64,
+    /// Whether it was written through this number.
+    pub(crate) is_written: bool,
     /// Where in memory it was read to: the first page and bytes.
     pub(crate) region: Option<(u32, u64)>,
 }
@@ -116,6 +118,7 @@ impl Desk {
             path: path.to_owned(),
             file,
             bytes,
+            is_written: false,
             region: None,
         };
         self.table.lock().insert(pfd, open);

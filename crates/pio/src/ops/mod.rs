@@ -38,6 +38,9 @@ pub struct PioOptions {
     pub follows_accesses: bool,
     /// Whether what is written is on disk before it takes the place of what was there.
     pub is_synced: bool,
+    /// Whether only what the source has is allowed: process 0 makes all calls, a file is read as a whole and written once, where there was none, and nobody
+    /// writes to memory that goes into a file.
+    pub is_strict: bool,
 }
 
 impl Default for PioOptions {
@@ -50,6 +53,7 @@ impl Default for PioOptions {
             planner: Planner::default(),
             follows_accesses: true,
             is_synced: true,
+            is_strict: false,
         }
     }
 }
@@ -123,6 +127,13 @@ impl<'m> Pio<'m> {
         epoch: &mut Epoch,
         act: impl FnOnce(&mut Vec<Option<u64>>, &mut Epoch) -> Result<R>,
     ) -> Result<R> {
+        if self.options.is_strict && self.memory.rank() != 0 {
+            let text = format!(
+                "{} calls; in strict mode process 0 makes all calls",
+                self.memory.rank()
+            );
+            return Err(Error::argument("process", text));
+        }
         let mut guard = self.memory.lock(self.lock, epoch)?;
         let mut nearest = self.calling.lock();
         act(&mut nearest, &mut guard)

@@ -27,11 +27,15 @@ impl Pio<'_> {
     /// If any process cannot; then it is open at none.
     pub fn open(&self, path: &str, mode: OpenMode, epoch: &mut Epoch) -> Result<Pfd> {
         self.alone(epoch, |nearest, _| {
-            if mode == OpenMode::Create && self.exists(path)? {
+            let is_new = mode == OpenMode::Create || mode == OpenMode::Replace && self.options.is_strict;
+            if is_new && self.exists(path)? {
                 return Err(Error::Process {
                     process: self.memory.rank(),
                     errno: client::Status::Exists.errno(),
-                    text: format!("{path} is there; open it to be replaced"),
+                    text: match self.options.is_strict {
+                        true => format!("{path} is there; in strict mode files do not change"),
+                        false => format!("{path} is there; open it to be replaced"),
+                    },
                 });
             }
             let pfd = self.free_number();

@@ -37,6 +37,10 @@ impl Pio<'_> {
                 }
                 (open.path.clone(), open.bytes)
             };
+            if self.options.is_strict && bytes < size {
+                let text = format!("{bytes} of {size}; in strict mode a file is read as a whole");
+                return Err(Error::argument("bytes", text));
+            }
             let bytes = bytes.min(size);
             if bytes == 0 {
                 return Ok(0);

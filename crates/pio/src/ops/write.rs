@@ -7,7 +7,7 @@ use dsm::{Element, Epoch, PAGE_BYTES, SharedArray};
 use layout::{BlockMap, Layout, LayoutForm, OwnerRuns};
 
 use super::{Pfd, Pio};
-use crate::call::{Question, Save};
+use crate::call::{Answer, Question, Save};
 use crate::error::{Error, Result};
 use crate::serve::quietly;
 
@@ -37,6 +37,10 @@ impl Pio<'_> {
                     let text = "it was opened for reading; open it to be created or replaced";
                     return Err(Error::argument("file", text));
                 }
+                if open.is_written && self.options.is_strict {
+                    let text = "it was written; in strict mode files do not change";
+                    return Err(Error::argument("file", text));
+                }
                 open.path.clone()
             };
             if bytes > array.bytes() as u64 {
@@ -61,8 +65,20 @@ impl Pio<'_> {
                     );
                     return Err(Error::argument("array", text));
                 }
+                let is_writing = |answer: &Answer| matches!(answer, Answer::Done { is_writing: true, .. });
+                if let Some(process) = answers.iter().position(is_writing)
+                    && self.options.is_strict
+                {
+                    let text = format!(
+                        "process {process} has written to it and not come to a barrier; in strict mode all do before"
+                    );
+                    return Err(Error::argument("array", text));
+                }
                 // From here on the file is the new one.
                 self.desk.client.rename(&new, &path)?;
+                if let Some(open) = self.desk.table.lock().get_mut(&file.0) {
+                    open.is_written = true;
+                }
                 Ok(bytes)
             });
             if written.is_err() {

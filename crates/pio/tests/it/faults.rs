@@ -242,3 +242,98 @@ fn only_the_protocol_with_homes_has_parallel_files() {
         memory.exit(epoch).expect("left");
     }
 }
+
+#[test]
+fn seed003_pio11_strict_mode_allows_what_the_source_has_and_names_the_rest() {
+    let dir = testkit::TempDir::new();
+    let clients: Vec<_> = (0..3).map(|_| connect(dir.path(), 1)).collect();
+    put(&clients[0], "/a", None, &pattern(2 * PAGE));
+    let strict = PioOptions {
+        is_strict: true,
+        ..options()
+    };
+    // A way to wait for each other that the memory knows nothing of.
+    let stop = std::sync::Barrier::new(3);
+    run(&clients, &strict, 9, |memory, pio, mut epoch| {
+        let array = memory.array::<u8>(2 * PAGE).expect("room");
+        let me = memory.rank();
+        if me == 1 {
+            let error = pio
+                .open("/a", OpenMode::Read, &mut epoch)
+                .expect_err("not the first");
+            assert!(
+                error.to_string().contains("process 0 makes all calls"),
+                "{error}"
+            );
+            memory.view(&epoch, array).set(PAGE, 9);
+        }
+        stop.wait();
+        if me == 0 {
+            let error = pio
+                .open("/a", OpenMode::Replace, &mut epoch)
+                .expect_err("there");
+            assert!(
+                error.errno() == 17 && error.to_string().contains("do not change"),
+                "{error}"
+            );
+            let file = pio.open("/a", OpenMode::Read, &mut epoch).expect("open");
+            let error = pio.read(file, array, 100, &mut epoch).expect_err("not all");
+            assert!(error.to_string().contains("100 of 8192"), "{error}");
+            pio.close(file, &mut epoch).expect("closed");
+            memory.view(&epoch, array).set(0, 1);
+            let file = pio.open("/b", OpenMode::Create, &mut epoch).expect("open");
+            let error = pio
+                .write(file, array, 2 * 4096, &mut epoch)
+                .expect_err("unfinished");
+            assert!(
+                error.to_string().contains("process 1 has written to it"),
+                "{error}"
+            );
+            pio.close(file, &mut epoch).expect("closed");
+        }
+        stop.wait();
+        epoch = memory.barrier(0, epoch).expect("a barrier");
+        if me == 0 {
+            // The first attempt has left nothing.
+            let file = pio.open("/b", OpenMode::Create, &mut epoch).expect("open");
+            assert_eq!(
+                pio.write(file, array, 2 * 4096, &mut epoch)
+                    .expect("written"),
+                2 * 4096
+            );
+            let error = pio
+                .write(file, array, 2 * 4096, &mut epoch)
+                .expect_err("once");
+            assert!(error.to_string().contains("it was written"), "{error}");
+            pio.close(file, &mut epoch).expect("closed");
+        }
+        epoch = memory.barrier(1, epoch).expect("a barrier");
+        (epoch, ())
+    });
+    let written = get(&clients[0], "/b");
+    assert!(written.len() == 2 * PAGE && written[0] == 1 && written[PAGE] == 9);
+    assert!(get(&clients[0], "/a") == pattern(2 * PAGE));
+}
+
+#[test]
+fn seed003_pio17_what_a_run_that_died_has_left_is_in_nobodys_way() {
+    let dir = testkit::TempDir::new();
+    let clients: Vec<_> = (0..2).map(|_| connect(dir.path(), 1)).collect();
+    put(&clients[0], "/a", None, &pattern(10));
+    // The name under which the first file of this client is written.
+    let left = format!("/a.pio-{}-0", clients[0].id().0);
+    put(&clients[0], &left, None, &pattern(PAGE));
+    run(&clients, &options(), 4, |memory, pio, mut epoch| {
+        let array = memory.array::<u8>(PAGE).expect("room");
+        if memory.rank() == 0 {
+            memory.view(&epoch, array).set(0, 3);
+            let file = pio.open("/a", OpenMode::Replace, &mut epoch).expect("open");
+            assert_eq!(pio.write(file, array, 5, &mut epoch).expect("written"), 5);
+            pio.close(file, &mut epoch).expect("closed");
+        }
+        epoch = memory.barrier(0, epoch).expect("a barrier");
+        (epoch, ())
+    });
+    assert_eq!(get(&clients[0], "/a"), [3, 0, 0, 0, 0]);
+    assert_eq!(clients[0].list("/").expect("a listing").count(), 1);
+}
