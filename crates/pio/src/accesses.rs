@@ -11,6 +11,19 @@ use layout::{BlockMap, FileOffset, OwnerRuns, View};
 
 const BLOCK: u64 = PAGE_BYTES as u64;
 
+/// Most bytes of the name of an application; a profile keeps no longer ones.
+const MOST_NAME_BYTES: usize = 40;
+
+/// Under which name accesses of an application to its shared memory are kept: apart from those of its file handles, by which it may have written the whole
+/// file in one process.
+pub(crate) fn name_of(application: &str) -> String {
+    let mut end = application.len().min(MOST_NAME_BYTES);
+    while !application.is_char_boundary(end) {
+        end -= 1;
+    }
+    format!("dsm:{}", &application[..end])
+}
+
 /// Which process read and wrote each block of a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Accesses {
@@ -182,6 +195,16 @@ impl Accesses {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_are_apart_and_short_enough_to_be_found_again() {
+        assert_eq!(name_of("sor"), "dsm:sor");
+        let long = name_of(&"ä".repeat(50));
+        let mut bands = Accesses::none(1, BLOCK);
+        bands.note(0, &[(0, 1)], Access::Read);
+        let profile = bands.profile(&long);
+        assert_eq!(profile.entries()[0].0.application, long);
+    }
 
     fn back(accesses: &Accesses) -> Option<Accesses> {
         let template = Template {

@@ -34,6 +34,8 @@ pub(crate) enum Question {
     Save(Save),
     /// Tell who accessed pages.
     Accesses { first: u32, count: u32 },
+    /// Tell which server is nearest.
+    Nearest,
 }
 
 /// What a process says to that.
@@ -41,7 +43,7 @@ pub(crate) enum Question {
 pub(crate) enum Answer {
     /// It could not.
     Failed { errno: u32, text: String },
-    /// The file is open here; 1 more than the nearest server, 0 if none is.
+    /// The file, if it is about one, is open here; 1 more than the nearest server, 0 if none is.
     Open { size: u64, server: u64 },
     /// Done, with so many pages; and whether the program is writing some of them.
     Done { pages: u32, is_writing: bool },
@@ -93,6 +95,7 @@ impl Question {
                 4u8.put(&mut out);
                 (*first, *count).put(&mut out);
             }
+            Question::Nearest => 5u8.put(&mut out),
         }
         out
     }
@@ -124,6 +127,7 @@ impl Question {
                 first: Code::take(&mut from)?,
                 count: Code::take(&mut from)?,
             },
+            5 => Question::Nearest,
             _ => return None,
         };
         from.is_empty().then_some(question)
@@ -207,6 +211,7 @@ mod tests {
                 is_synced: true,
             }),
             Question::Accesses { first: 0, count: 9 },
+            Question::Nearest,
         ];
         for question in questions {
             let bytes = question.save();

@@ -98,6 +98,10 @@ impl Desk {
             } => self.fill(post, *pfd, *first, *bytes, homes),
             Question::Save(save) => self.save(post, save),
             Question::Accesses { first, count } => Ok(self.accesses(*first, *count)),
+            Question::Nearest => Ok(Answer::Open {
+                size: 0,
+                server: self.nearest(),
+            }),
         };
         outcome.unwrap_or_else(|error| Answer::Failed {
             errno: error.errno() as u32,
@@ -113,7 +117,6 @@ impl Desk {
     }
 
     fn note_open(&self, pfd: u32, path: &str, file: Option<File>, bytes: u64) -> Answer {
-        let server = self.client.buddy().map_or(0, |buddy| buddy.server.0 + 1);
         let open = OpenFile {
             path: path.to_owned(),
             file,
@@ -124,8 +127,13 @@ impl Desk {
         self.table.lock().insert(pfd, open);
         Answer::Open {
             size: bytes,
-            server,
+            server: self.nearest(),
         }
+    }
+
+    /// One more than the nearest server; 0 if none is.
+    fn nearest(&self) -> u64 {
+        self.client.buddy().map_or(0, |buddy| buddy.server.0 + 1)
     }
 
     fn close(&self, pfd: u32) -> Result<Answer> {

@@ -16,6 +16,7 @@ use client::Client;
 use dsm::{Epoch, Protocol, SharedMemory};
 use parking_lot::Mutex;
 
+use crate::accesses;
 use crate::call::{Answer, Question};
 use crate::error::{Error, Result};
 use crate::homes::Planner;
@@ -100,6 +101,10 @@ impl<'m> Pio<'m> {
             .spawn(move || serving.serve())
             .expect("a thread of the parallel files");
         let size = memory.size() as u32;
+        let options = PioOptions {
+            application: accesses::name_of(&options.application),
+            ..options
+        };
         Ok(Pio {
             memory,
             desk,
@@ -172,6 +177,15 @@ impl<'m> Pio<'m> {
             Some(error) => Err(error),
             None => Ok(answers),
         }
+    }
+
+    /// The nearest servers of all.
+    fn servers(answers: &[Answer]) -> Vec<Option<u64>> {
+        let server = |answer: &Answer| match answer {
+            Answer::Open { server, .. } => server.checked_sub(1),
+            _ => None,
+        };
+        answers.iter().map(server).collect()
     }
 
     /// Pages that all have done together.

@@ -46,14 +46,12 @@ impl Pio<'_> {
             };
             let post = self.desk.pages.now();
             let opened = self.ask_all(&post, &question).and_then(|answers| {
-                nearest.clear();
-                let mut sizes = Vec::new();
-                for answer in answers {
-                    if let Answer::Open { size, server } = answer {
-                        nearest.push(server.checked_sub(1));
-                        sizes.push(size);
-                    }
-                }
+                *nearest = Pio::servers(&answers);
+                let size = |answer: &Answer| match answer {
+                    Answer::Open { size, .. } => Some(*size),
+                    _ => None,
+                };
+                let sizes: Vec<u64> = answers.iter().filter_map(size).collect();
                 match sizes.iter().position(|size| *size != sizes[0]) {
                     Some(process) => Err(Error::argument(
                         "path",

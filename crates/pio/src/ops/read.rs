@@ -88,7 +88,7 @@ impl Pio<'_> {
     }
 
     /// The process of each block of a file.
-    fn owners(&self, path: &str, bytes: u64, nearest: &[Option<u64>]) -> Result<Vec<usize>> {
+    fn owners(&self, path: &str, bytes: u64, nearest: &mut Vec<Option<u64>>) -> Result<Vec<usize>> {
         let size = self.memory.size();
         let blocks = bytes.div_ceil(PAGE_BYTES as u64);
         // Who may not see what is kept with a file reads it all the same.
@@ -97,12 +97,11 @@ impl Pio<'_> {
         {
             return Ok(self.options.planner.place(&accesses));
         }
-        let unknown = vec![None; size];
-        let nearest = match nearest.len() == size {
-            true => nearest,
-            // Another process opened the file.
-            false => &unknown,
-        };
+        if nearest.len() != size {
+            // Another process opened the file, and was told.
+            let answers = self.ask_all(&self.desk.pages.now(), &Question::Nearest)?;
+            *nearest = Pio::servers(&answers);
+        }
         let layout = self.desk.client.layout(path)?;
         Ok(homes::of_layout(&layout.state, blocks, nearest))
     }

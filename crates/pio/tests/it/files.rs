@@ -369,3 +369,45 @@ fn seed003_pio24_what_some_processes_write_others_read() {
         );
     }
 }
+
+#[test]
+fn who_reads_need_not_be_who_opened() {
+    let dir = testkit::TempDir::new();
+    let clients: Vec<_> = (0..3).map(|_| connect(dir.path(), 3)).collect();
+    let layout = Some("blocks(4KiB: 0,1,2,2,0,0,1)");
+    put(&clients[0], "/a", layout, &pattern(7 * PAGE));
+    let homes = run(&clients, &options(), 16, |memory, pio, mut epoch| {
+        let array = memory.array::<u8>(7 * PAGE).expect("room");
+        let mut all = Vec::new();
+        for reader in [0, 1, 2] {
+            if memory.rank() == 0 {
+                pio.open("/a", OpenMode::Read, &mut epoch).expect("open");
+            }
+            epoch = memory.barrier(0, epoch).expect("a barrier");
+            if memory.rank() == reader {
+                let read = pio.read(Pfd(0), array, u64::MAX, &mut epoch).expect("read");
+                assert_eq!(read, 7 * PAGE as u64);
+            }
+            epoch = memory.barrier(1, epoch).expect("a barrier");
+            all.push(memory.pages().homes(array.first_page(), 7));
+            let mut contents = vec![0; 7 * PAGE];
+            memory.view(&epoch, array).copy_to(0, &mut contents);
+            assert!(contents == pattern(7 * PAGE));
+            epoch = memory.barrier(2, epoch).expect("a barrier");
+            if memory.rank() == 2 {
+                pio.close(Pfd(0), &mut epoch).expect("closed");
+            }
+            epoch = memory.barrier(3, epoch).expect("a barrier");
+        }
+        (epoch, all)
+    });
+    for seen in &homes {
+        assert!(seen.iter().all(|runs| *runs == homes[0][0]), "{homes:?}");
+    }
+    // A process for each server, so each process has what lies at one.
+    let of_one: Vec<u16> = homes[0][0].iter().map(|(_, home)| *home).collect();
+    assert_eq!(
+        (of_one.len(), of_one[0], of_one[1]),
+        (5, of_one[3], of_one[4])
+    );
+}
