@@ -74,7 +74,9 @@ fn must<T>(name: &'static str, work: impl FnOnce() -> Outcome<T>) -> T {
         Err(_) => {
             // SAFETY: a text of this thread that ends with a zero.
             let text = unsafe { CStr::from_ptr(border::entry::last_text()) };
-            eprintln!("{}", text.to_string_lossy());
+            // In one piece: other processes may have something to say too.
+            let line = format!("{}\n", text.to_string_lossy());
+            eprint!("{line}");
             // SAFETY: ends the process; other threads of the library hold nothing that an exit handler needs.
             unsafe { libc::exit(1) }
         }
