@@ -1,4 +1,4 @@
-//! The C interface of Pario: `pario.h`.
+//! The C interface of Pario: `pario.h`, and `pario_tmk.h` for programs written for TreadMarks.
 //!
 //! ```text
 //!  program in C, C++ or whatever calls C
@@ -22,6 +22,7 @@
 //! | `teams`, `together`, `redistribute` | teams, what they do together, arrays between their memories |
 //! | `channels` | arrays that go from one program to another |
 //! | `streams`, `elemental` | a stream for every virtual processor, by all at once and by one alone |
+//! | `tmk` | programs written for TreadMarks, and parallel files under their memory |
 //! | `relayout`, `reports` | moving files, and what is told about them |
 //!
 //! Invariants
@@ -51,5 +52,6 @@ mod streams;
 mod structs;
 mod table;
 mod teams;
+mod tmk;
 mod together;
 mod views;

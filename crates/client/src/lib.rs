@@ -106,4 +106,6 @@ pub use wire::message::hints::{FailedServer, HintOutcome};
 pub use wire::message::mapping::BuddyIs;
 pub use wire::message::session::Counter;
 pub use wire::url::{Endpoint, ServiceUrl};
-pub use wire::{ClientId, FileId, HandleId, LayoutState, Place, Rights, ServerId, Status, Time};
+pub use wire::{
+    ClientId, FileId, HandleId, LayoutState, Piece, Place, Rights, ServerId, Status, Time,
+};

@@ -14,7 +14,8 @@
 //! | `machine` | one process: three protocols, locks, barriers, conditions, garbage |
 //! | `link` | order and once, over ways that promise neither |
 //! | `statistics` | counters |
-//! | `real` | real memory of the processes of a team, typed arrays |
+//! | `real` | real memory of the processes of a team, typed arrays, pages for a layer above |
+//! | `heap` | memory that any process allocates and frees |
 //! | `simulation` | random programs on simulated processes, against one flat memory |
 //!
 //! Invariants
@@ -25,6 +26,7 @@
 
 mod codec;
 mod diff;
+mod heap;
 mod link;
 mod machine;
 mod message;
@@ -36,13 +38,16 @@ mod time;
 
 pub use codec::{Code, PageBytes, Reader};
 pub use diff::Diff;
+pub use heap::Heap;
 pub use link::Link;
 pub use machine::conditions::Wakes;
+pub use machine::files::{HomeRun, Letter};
 pub use machine::{Machine, Mutation, Output, Protocol, Setting, Trouble};
 pub use message::{Message, Patch, Record};
 pub use page::{Access, PageMemory, Permission, State};
 pub use real::{
-    Address, Backing, Element, Epoch, Error, LockGuard, Options, SharedArray, SharedMemory, View,
+    Address, Backing, Element, Epoch, Error, LockGuard, Options, PAGE_BYTES, Pages, Post,
+    SharedArray, SharedMemory, View,
 };
 pub use statistics::Statistics;
 pub use time::{VectorTime, Versions};

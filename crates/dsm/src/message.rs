@@ -148,9 +148,14 @@ messages! {
     /// The page was given up; with its contents if it had been written (sequential).
     22 Yield { /** The page. */ page: u32, /** Contents, or none. */ bytes: PageBytes }
     /// The memory is broken: the kind of trouble and who is at fault.
-    23 Abort { /** 0 a process was lost, 1 barriers differ. */ trouble: u8, /** The process. */ process: u16 }
+    23 Abort { /** 0 a process was lost, 1 barriers differ, 2 pages were written while they were replaced. */ trouble: u8, /** The process. */ process: u16 }
     /// Says nothing: its connection shows when the sender ends.
     24 Greeting {}
+    /// What the layer above says to the layer above, with what happened before.
+    25 Post {
+        /** 1 if it wants an answer. */ question: u8, /** Barriers left. */ epoch: u32, /** Records up to here are taken as known. */ base: VectorTime,
+        /** What the sender knows. */ time: VectorTime, /** The other records. */ records: Vec<Record>, /** What it says. */ bytes: PageBytes,
+    }
 }
 
 impl Code for Record {

@@ -40,7 +40,7 @@ pub struct Statistics {
     /// Times that all processes were asked what they know, to drop records without a barrier.
     pub polls: u64,
     /// Messages to others, by kind ([`Message::KINDS`]).
-    pub messages: [u64; 25],
+    pub messages: [u64; 26],
 }
 
 impl Statistics {

@@ -15,6 +15,11 @@ impl VectorTime {
         VectorTime(vec![0; processes])
     }
 
+    /// How many processes there are.
+    pub(crate) fn len(&self) -> u16 {
+        self.0.len() as u16
+    }
+
     /// The latest interval of a process.
     pub fn of(&self, process: u16) -> u32 {
         self.0[usize::from(process)]

@@ -21,7 +21,7 @@ use crate::{Complaint, File};
 ///     |
 ///   pario                        the library of Rust programs; the bindings `c`, `vipios` (both on `border`), `mpiio` and `python` beside it
 ///     |
-///   streams, dsm                 a stream per virtual processor, memory shared by processes, both on client alone
+///   pio -> dsm, streams          files of programs that share memory, that memory, a stream per virtual processor, all on client
 ///     |
 ///   embedded -> job              the only ones that know client and servers
 ///     |            |
@@ -111,7 +111,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     (
         "c",
         &[
-            "border", "client", "embedded", "falls", "layout", "logging", "streams",
+            "border", "client", "dsm", "embedded", "falls", "layout", "logging", "pio", "streams",
         ],
     ),
     (
@@ -126,6 +126,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
     ("pario", &["client", "embedded", "layout"]),
     ("streams", &["client", "falls", "layout", "random"]),
     ("dsm", &["client"]),
+    ("pio", &["advise", "client", "dsm", "layout"]),
     ("console", &["client", "falls", "job", "layout"]),
     (
         "calibrate",
@@ -220,6 +221,7 @@ pub const IN_TESTS: &[(&str, &[&str])] = &[
     ("serving", &["certificates"]),
     ("streams", &["embedded"]),
     ("dsm", &["advise", "embedded"]),
+    ("pio", &["embedded"]),
     ("system-tests", &["store"]),
     ("identity", &["certificates"]),
     ("metaserver", &["certificates", "lossyfs"]),

@@ -32,6 +32,7 @@ pub const UNSAFE_FORBIDDEN: &[&str] = &[
     "crates/meta",
     "crates/metaserver",
     "crates/pario",
+    "crates/pio",
     "crates/plan",
     "crates/serving",
     "crates/streams",

@@ -16,9 +16,9 @@ fn text(path: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|e| panic!("{}: {e}", path.display()))
 }
 
-/// All that `pario.h` brings.
+/// All that `pario.h` brings, and what stands beside it.
 fn headers() -> String {
-    let parts = ["pario.h", "pario_teams.h", "pario_stream.h"];
+    let parts = ["pario.h", "pario_teams.h", "pario_stream.h", "pario_tmk.h"];
     let texts = parts.map(|name| text(&format!("include/{name}")));
     texts.concat()
 }
@@ -101,6 +101,7 @@ fn c_type(rust: &str) -> String {
         "VpToken" => "pario_vp*",
         "FILE" => "FILE",
         "c_int" => "int",
+        "c_uint" => "unsigned",
         "c_char" => "char",
         "c_void" => "void",
         "usize" => "size_t",
@@ -194,7 +195,8 @@ fn functions_of_header() -> BTreeMap<String, String> {
     let mut found = BTreeMap::new();
     for declaration in between(&header, "\nPARIO_API ", ";") {
         let (head, arguments) = declaration.split_once('(').expect("arguments");
-        let at = head.rfind("pario_").expect("a name");
+        let is_border = |c: char| !c.is_alphanumeric() && c != '_';
+        let at = head.rfind(is_border).expect("a type and a name") + 1;
         let arguments = plain(arguments.trim_end_matches(')'));
         let arguments = if arguments == "void" {
             ""
@@ -381,6 +383,7 @@ fn the_header_is_clean_in_c_and_cpp() {
         run(Command::new(compiler)
             .args([standard.as_str(), "-x", language])
             .args(strict)
+            .arg(home().join("include/pario_tmk.h"))
             .arg(home().join("include/pario.h")));
     }
 }

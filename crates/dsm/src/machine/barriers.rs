@@ -37,7 +37,7 @@ pub(super) struct Barriers {
     /// At process 0.
     arrivals: Vec<Option<Arrival>>,
     /// Pages whose contents are still to come to their new home here.
-    moving: usize,
+    pub(super) moving: usize,
     /// Pages kept here that are not up to date, while garbage is collected.
     pub(super) collecting: Option<usize>,
     /// At process 0: processes that have theirs.

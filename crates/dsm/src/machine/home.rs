@@ -65,7 +65,10 @@ impl<M: PageMemory> Machine<M> {
             return self.serve_base(from, &pages);
         }
         let (first, need) = &pages[0];
-        if !self.page(*first).have.covers(need) {
+        let entry = self.page(*first);
+        // Who asks at a home of before, and is not the home to which the page moves, has to ask again: what is needed comes here no more.
+        let comes_here = entry.home == self.me || entry.home == from;
+        if comes_here && !entry.have.covers(need) {
             return self.unserved.push((from, pages));
         }
         // Pages that were only welcome and lack something are left out by an empty answer.
@@ -138,6 +141,7 @@ impl<M: PageMemory> Machine<M> {
             }
         }
         self.serve_waiting();
+        self.note_settled();
     }
 
     /// Answers requests whose versions have come.

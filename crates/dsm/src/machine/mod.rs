@@ -15,6 +15,7 @@
 mod barriers;
 mod check;
 pub(crate) mod conditions;
+pub(crate) mod files;
 mod home;
 mod homeless;
 mod locks;
@@ -112,6 +113,11 @@ pub enum Trouble {
         /// Which.
         process: u16,
     },
+    /// A process changed pages while another replaced their contents by those of a file.
+    Unsynchronised {
+        /// Which.
+        process: u16,
+    },
     /// A lock was released that is not held here.
     NotHeld {
         /// Which.
@@ -132,6 +138,12 @@ impl std::fmt::Display for Trouble {
                     "process {process} came to another barrier than process 0"
                 )
             }
+            Trouble::Unsynchronised { process } => {
+                write!(
+                    f,
+                    "process {process} writes pages that another process fills from a file; have a barrier between them"
+                )
+            }
             Trouble::NotHeld { lock } => write!(f, "lock {lock} is released but not held"),
         }
     }
@@ -149,6 +161,8 @@ pub enum Output {
         /// What.
         message: Message,
     },
+    /// The layer above has post.
+    Letter(files::Letter),
     /// The thread with this ticket may go on.
     Ready {
         /// Which.
@@ -185,6 +199,8 @@ pub struct Machine<M> {
     deferred: Vec<(u16, Message)>,
     /// Requests for pages that lack versions here.
     unserved: Vec<(u16, Vec<(u32, Versions)>)>,
+    /// Pages, first and count, that a ticket waits for until they have all that is noticed.
+    settling: Vec<(u32, u32, u64)>,
     outputs: Vec<Output>,
     trouble: Option<Trouble>,
     statistics: Statistics,
@@ -216,6 +232,7 @@ impl<M: PageMemory> Machine<M> {
             conditions: Conditions::default(),
             deferred: Vec::new(),
             unserved: Vec::new(),
+            settling: Vec::new(),
             outputs: Vec::new(),
             trouble: None,
             statistics: Statistics::default(),
@@ -243,6 +260,11 @@ impl<M: PageMemory> Machine<M> {
     /// What this process knows.
     pub fn time(&self) -> &VectorTime {
         &self.time
+    }
+
+    /// How copies are kept alike.
+    pub fn protocol(&self) -> Protocol {
+        self.setting.protocol
     }
 
     /// Who is at home where: the home or manager of a page.
@@ -378,6 +400,10 @@ impl<M: PageMemory> Machine<M> {
                     && diffs.iter().all(|(page, _)| !self.page(*page).is_moving)
             }
             Message::LockGrant { base, .. } => self.time.covers(base),
+            Message::Post { base, epoch, .. } => {
+                // Homes are those of its barrier, and at home.
+                self.time.covers(base) && *epoch <= self.barriers.epoch && self.barriers.moving == 0
+            }
             _ => true,
         }
     }
@@ -433,9 +459,23 @@ impl<M: PageMemory> Machine<M> {
             Message::Recall { page, keep } => self.give_up(page, keep),
             Message::Yield { page, bytes } => self.take_back(page, &bytes.0),
             Message::Greeting {} => {}
+            Message::Post {
+                question,
+                time,
+                records,
+                bytes,
+                ..
+            } => self.take_post(files::Letter {
+                from,
+                is_question: question == 1,
+                time,
+                records,
+                bytes: bytes.0,
+            }),
             Message::Abort { trouble, process } => self.end(match trouble {
                 0 => Trouble::Lost { process },
-                _ => Trouble::BarriersDiffer { process },
+                1 => Trouble::BarriersDiffer { process },
+                _ => Trouble::Unsynchronised { process },
             }),
         }
     }
@@ -477,6 +517,7 @@ impl<M: PageMemory> Machine<M> {
         let (code, process) = match trouble {
             Trouble::Lost { process } => (0, process),
             Trouble::BarriersDiffer { process } => (1, process),
+            Trouble::Unsynchronised { process } => (2, process),
             Trouble::NotHeld { .. } | Trouble::CutOff => unreachable!("not told to others"),
         };
         let me = self.me;
@@ -506,6 +547,7 @@ impl<M: PageMemory> Machine<M> {
         }
         tickets.append(&mut self.barriers.tickets);
         tickets.extend(self.conditions.take_tickets());
+        tickets.extend(self.settling.drain(..).map(|(_, _, ticket)| ticket));
         let fails = tickets
             .into_iter()
             .map(|ticket| Output::Failed { ticket, trouble });

@@ -90,6 +90,32 @@ impl<T: Element> SharedArray<T> {
         self.len == 0
     }
 
+    /// Its bytes.
+    pub fn bytes(&self) -> usize {
+        self.len * size_of::<T>()
+    }
+
+    /// The number of its first page in the memory; an array begins on a page.
+    pub fn first_page(&self) -> u32 {
+        (self.start / PAGE_BYTES) as u32
+    }
+
+    /// Its first byte, counted from the beginning of the memory.
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
+    /// So many bytes of it from one on.
+    pub(crate) fn bytes_from(&self, from: usize, len: usize) -> SharedArray<u8> {
+        assert!(from + len <= self.bytes(), "bytes of another array");
+        SharedArray::new(self.start + from, len)
+    }
+
+    /// An array of bytes in its place.
+    pub fn as_bytes(&self) -> SharedArray<u8> {
+        SharedArray::new(self.start, self.bytes())
+    }
+
     /// Its pages that have some of these elements: the first, and the one behind the last.
     pub(super) fn pages(&self, elements: Range<usize>) -> (u32, u32) {
         assert!(

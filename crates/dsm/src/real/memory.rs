@@ -18,6 +18,7 @@ use super::array::{Element, SharedArray};
 use super::region::{Backing, Guard, PAGE_BYTES, Region, RegionPages};
 use crate::codec::{Code, Reader};
 use crate::machine::conditions::Wakes;
+use crate::machine::files::Letter;
 use crate::machine::{Machine, Output, Protocol, Setting, Trouble};
 use crate::message::Message;
 use crate::page::{Access, Permission};
@@ -111,32 +112,42 @@ pub(super) struct State {
     outbox: VecDeque<(u16, Message)>,
     finished: HashMap<u64, std::result::Result<(), Trouble>>,
     next_ticket: u64,
+    /// Post of the layer above that nobody has taken: questions, and answers.
+    pub(super) questions: VecDeque<Letter>,
+    pub(super) answers: VecDeque<Letter>,
+    /// Whether nobody takes questions any more.
+    pub(super) is_desk_closed: bool,
     broken: Option<client::Error>,
     is_closing: bool,
 }
 
 #[derive(Debug)]
 pub(super) struct Core {
-    state: Mutex<State>,
-    changed: Condvar,
+    pub(super) state: Mutex<State>,
+    pub(super) changed: Condvar,
     to_send: Condvar,
     pub(super) region: Arc<Region>,
-    team: Team,
+    pub(super) team: Team,
     stop: OwnedFd,
 }
 
 impl Core {
     /// Does something to the machine, and what follows.
-    fn enter<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+    pub(super) fn enter<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         let mut state = self.state.lock();
         let result = act(&mut state);
         self.follow(&mut state);
+        if state.machine.trouble().is_some() {
+            // Who waits for post waits in vain.
+            self.changed.notify_all();
+        }
         result
     }
 
-    fn follow(&self, state: &mut State) {
+    pub(super) fn follow(&self, state: &mut State) {
         for output in state.machine.outputs() {
             match output {
+                Output::Letter(posted) => self.put_down(state, posted),
                 Output::Send { to, message } => {
                     state.outbox.push_back((to, message));
                     self.to_send.notify_one();
@@ -159,8 +170,21 @@ impl Core {
         }
     }
 
+    /// Keeps post for who takes it. Who asks where nobody answers any more gets an empty answer.
+    fn put_down(&self, state: &mut State, posted: Letter) {
+        if !posted.is_question {
+            state.answers.push_back(posted);
+        } else if state.is_desk_closed {
+            state.machine.post_answer(posted.from, Vec::new());
+            self.follow(state);
+        } else {
+            state.questions.push_back(posted);
+        }
+        self.changed.notify_all();
+    }
+
     /// Does something with a new ticket and waits until that is ready.
-    fn complete(
+    pub(super) fn complete(
         &self,
         act: impl FnOnce(&mut State, u64) -> std::result::Result<(), Trouble>,
     ) -> Result<()> {
@@ -178,7 +202,7 @@ impl Core {
     }
 
     /// What the exchange said, if it is why.
-    fn explain(&self, state: &State, trouble: Trouble) -> Error {
+    pub(super) fn explain(&self, state: &State, trouble: Trouble) -> Error {
         match (&state.broken, trouble) {
             (Some(error), Trouble::CutOff) => Error::Team(error.clone()),
             _ => Error::Trouble(trouble),
@@ -464,6 +488,9 @@ impl SharedMemory {
             outbox: others.map(|to| (to, Message::Greeting {})).collect(),
             finished: HashMap::new(),
             next_ticket: 0,
+            questions: VecDeque::new(),
+            answers: VecDeque::new(),
+            is_desk_closed: false,
             broken: None,
             is_closing: false,
         };
@@ -600,6 +627,32 @@ impl SharedMemory {
                 return Err(Error::TimedOut { lock, waited: time });
             }
         }
+    }
+
+    /// Lets a lock go whose guard was forgotten: for interfaces whose programs have no guards.
+    ///
+    /// # Errors
+    ///
+    /// If it is not held here.
+    pub fn release(&self, lock: u32) -> Result<()> {
+        let released = self.core.enter(|state| state.machine.release(lock));
+        released.map_err(Error::Trouble)
+    }
+
+    /// As [`LockGuard::wait`], for a lock whose guard was forgotten.
+    ///
+    /// # Errors
+    ///
+    /// If it is not held here, or a process has ended.
+    pub fn wait(&self, lock: u32, condition: u32) -> Result<()> {
+        self.core
+            .complete(|state, ticket| state.machine.wait_for(lock, condition, ticket))
+    }
+
+    /// As [`LockGuard::signal`], for a lock whose guard was forgotten.
+    pub fn signal(&self, condition: u32, wakes: Wakes) {
+        self.core
+            .enter(|state| state.machine.signal(condition, wakes));
     }
 
     fn guard(&self, lock: u32) -> LockGuard<'_> {

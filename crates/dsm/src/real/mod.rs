@@ -6,6 +6,7 @@
 //! | `userfault` | accesses noticed by userfaultfd |
 //! | `protection` | accesses noticed by mprotect and SIGSEGV |
 //! | `memory` | threads of a process, and what a program calls |
+//! | `pages` | pages for who brings them from files and takes them there |
 //! | `array` | typed arrays, and guards that keep views from outliving a point of synchronisation |
 //!
 //! Invariants
@@ -14,10 +15,12 @@
 
 mod array;
 mod memory;
+mod pages;
 mod protection;
 mod region;
 mod userfault;
 
 pub use array::{Element, SharedArray, View};
 pub use memory::{Address, Epoch, Error, LockGuard, Options, SharedMemory};
-pub use region::Backing;
+pub use pages::{Pages, Post};
+pub use region::{Backing, PAGE_BYTES};

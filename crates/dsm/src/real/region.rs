@@ -15,7 +15,7 @@ use super::userfault::Userfault;
 use crate::page::{PageMemory, Permission};
 
 /// Bytes of a page of real memory.
-pub(super) const PAGE_BYTES: usize = 4096;
+pub const PAGE_BYTES: usize = 4096;
 
 /// How accesses of the program are noticed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -405,6 +405,7 @@ impl World {
         }
         for output in self.machines[usize::from(process)].outputs() {
             match output {
+                Output::Letter(_) => unreachable!("no layer above"),
                 Output::Ready { ticket } => self.threads[ticket as usize].waits = false,
                 Output::Failed { ticket, trouble } => {
                     self.threads[ticket as usize].trouble = Some(trouble)

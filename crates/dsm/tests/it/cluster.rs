@@ -33,6 +33,8 @@ pub(crate) struct Cluster {
     /// Kinds of messages that stay on their way.
     pub(crate) holds: Vec<&'static str>,
     pub(crate) held: Vec<(u16, u16, Message)>,
+    /// What the layer above would have got, and where.
+    pub(crate) posts: Vec<(u16, dsm::Letter)>,
     pub(crate) ready: Vec<(u16, u64)>,
     pub(crate) failed: Vec<(u16, u64, Trouble)>,
     ticket: u64,
@@ -59,6 +61,7 @@ impl Cluster {
             flying: VecDeque::new(),
             holds: Vec::new(),
             held: Vec::new(),
+            posts: Vec::new(),
             ready: Vec::new(),
             failed: Vec::new(),
             ticket: 0,
@@ -71,6 +74,7 @@ impl Cluster {
                 let from = from as u16;
                 for output in machine.outputs() {
                     match output {
+                        Output::Letter(posted) => self.posts.push((from, posted)),
                         Output::Ready { ticket } => self.ready.push((from, ticket)),
                         Output::Failed { ticket, trouble } => {
                             self.failed.push((from, ticket, trouble))

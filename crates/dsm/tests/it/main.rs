@@ -3,6 +3,7 @@
 //! Statements of the source are in the names (`docs/statements.md`).
 
 mod cluster;
+mod files;
 mod placement;
 mod processes;
 mod protocols;

@@ -115,9 +115,16 @@ fn die(team: Team) {
     };
     let (memory, epoch) = SharedMemory::start(team.clone(), &options).expect("a shared memory");
     let epoch = memory.barrier(0, epoch).expect("a barrier");
-    if memory.rank() + 1 == memory.size() {
+    let (pages, last) = (memory.pages(), memory.size() - 1);
+    if memory.rank() == last {
+        // Who has not left the barrier would be told in that.
+        for _ in 0..last {
+            pages.next_question().expect("another has left");
+        }
         std::process::abort();
     }
+    pages.ask(last, b"left".to_vec());
+    drop(pages);
     let text = memory
         .barrier(1, epoch)
         .expect_err("a member has ended")

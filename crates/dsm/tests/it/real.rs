@@ -6,7 +6,9 @@ use std::time::Duration;
 
 use client::Team;
 use dsm::simulation::{Operation, Program, Shape, World};
-use dsm::{Address, Backing, Epoch, Error, Options, Protocol, Setting, SharedMemory, Trouble};
+use dsm::{
+    Address, Backing, Epoch, Error, Heap, Options, Protocol, Setting, SharedMemory, Trouble,
+};
 use random::Random;
 
 const PROTOCOLS: [Protocol; 3] = [
@@ -381,6 +383,70 @@ fn arrays_have_bounds() {
         let mut two = [0.0; 2];
         memory.view(&epoch, array).copy_to(510, &mut two);
         assert_eq!(two, [1.5, -2.5]);
+        (epoch, ())
+    });
+}
+
+#[test]
+fn any_process_allocates_memory_of_its_own_and_what_is_freed_is_used_again() {
+    let pages = 80;
+    let options = Options::new(Heap::bytes_for(pages * 4096));
+    run(3, &options, |memory, mut epoch| {
+        let heap = Heap::new(memory, pages * 4096).expect("room");
+        let me = memory.rank() as u64;
+        let mut random = Random::new(me + 1);
+        let mut mine = Vec::new();
+        for round in 0..12 {
+            let bytes = random.index(3 * 4096);
+            let array = heap.allocate(memory, bytes, &mut epoch).expect("room");
+            assert_eq!(array.bytes(), bytes);
+            let view = memory.view(&epoch, array);
+            for at in 0..bytes {
+                view.set(at, (me * 50 + round) as u8);
+            }
+            mine.push((array, (me * 50 + round) as u8));
+            if mine.len() > 3 {
+                let (array, _) = mine.remove(random.index(3));
+                assert!(heap.free(memory, array.start(), &mut epoch).expect("freed"));
+            }
+        }
+        epoch = memory.barrier(0, epoch).expect("a barrier");
+        for (array, value) in &mine {
+            let view = memory.view(&epoch, *array);
+            assert!((0..array.bytes()).all(|at| view.get(at) == *value));
+        }
+        // Of an allocation the rest, from any place on; of none nothing.
+        let (array, _) = mine[0];
+        let rest = heap.at(memory, array.start() + array.bytes() / 2, &mut epoch);
+        let len = array.bytes().div_ceil(2);
+        assert_eq!(rest.expect("asked").map_or(0, |rest| rest.bytes()), len);
+        let beside = heap.at(memory, array.start() + array.bytes(), &mut epoch);
+        assert!(beside.expect("asked").is_none());
+        for (array, _) in mine {
+            assert!(heap.free(memory, array.start(), &mut epoch).expect("freed"));
+        }
+        epoch = memory.barrier(1, epoch).expect("a barrier");
+        if me == 2 {
+            let all = heap
+                .allocate(memory, pages * 4096, &mut epoch)
+                .expect("all of it");
+            let error = heap.allocate(memory, 1, &mut epoch).expect_err("no room");
+            assert!(
+                matches!(error, Error::Full { bytes: 1, left: 0 }),
+                "{error}"
+            );
+            assert!(
+                !heap
+                    .free(memory, all.start() + 4096, &mut epoch)
+                    .expect("asked")
+            );
+            assert!(!heap.free(memory, 0, &mut epoch).expect("asked"));
+            for is_there in [true, false] {
+                let freed = heap.free(memory, all.start(), &mut epoch);
+                assert_eq!(freed.expect("asked"), is_there);
+            }
+        }
+        epoch = memory.barrier(2, epoch).expect("a barrier");
         (epoch, ())
     });
 }
