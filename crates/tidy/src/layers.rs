@@ -55,7 +55,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         &["advise", "control", "falls", "layout", "lockfile", "wire"],
     ),
     ("identity", &["control", "wire"]),
-    ("certificates", &["identity"]),
+    ("certificates", &["identity", "lockfile"]),
     ("serving", &["control", "identity", "kernels", "wire"]),
     (
         "metaserver",
@@ -222,6 +222,7 @@ pub const IN_TESTS: &[(&str, &[&str])] = &[
     ("dsm", &["advise", "embedded"]),
     ("system-tests", &["store"]),
     ("identity", &["certificates"]),
+    ("certificates", &["lossyfs"]),
     ("metaserver", &["certificates", "lossyfs"]),
 ];
 
