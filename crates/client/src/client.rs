@@ -138,6 +138,7 @@ impl Client {
     pub fn open(&self, path: &str, options: &OpenOptions) -> Result<File> {
         let opened = self.open_raw(path, options)?;
         let file = File::new(opened);
+        file.take_expected(options)?;
         file.begin(options)?;
         Ok(file)
     }

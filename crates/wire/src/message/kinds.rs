@@ -146,4 +146,5 @@ kinds! {
     0x9b Client to IoServer: ReadAhead => ();
     0x9c Server to IoServer: Deposit => bool;
     0x9d Server to IoServer: Confirm => bool;
+    0x9e Client to IoServer: KeepAhead => ();
 }
