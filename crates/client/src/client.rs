@@ -11,6 +11,7 @@ use wire::message::catalogue::*;
 use wire::message::file::{DiskList, ListDisks, ListSubfiles, SubfileEntry, SubfileName};
 use wire::message::mapping::BuddyIs;
 use wire::message::session::{Counter, GetSupervisor, Shutdown, Statistics};
+use wire::message::trees::RemoveTree;
 use wire::url::ServiceUrl;
 use wire::{ClientId, ServerId, Status};
 
@@ -238,6 +239,14 @@ impl Client {
     pub fn rmdir(&self, path: &str) -> Result<()> {
         let path = absolute(path);
         self.session().manager(|| Rmdir { path: path.clone() })
+    }
+
+    /// Removes a directory with everything below it, if each name below may be removed one by one; else nothing. The names are gone when
+    /// this returns; space follows, as [`Client::counts`] tells. Files that are open go with their last handle. Where a directory lies behind the
+    /// service, as that of a job, this is [`Status::Unsupported`](wire::Status::Unsupported).
+    pub fn remove_tree(&self, path: &str) -> Result<()> {
+        let path = absolute(path);
+        self.session().manager(|| RemoveTree { path: path.clone() })
     }
 
     /// The names in a directory, ascending, fetched in parts while they are consumed.

@@ -27,6 +27,7 @@
 //! | `servers` | asking I/O servers |
 //! | `sizes` | the latest sizes, for those who ask for attributes |
 //! | `stamps`, `elsewhere` | for how long answers about names are so, telling clients elsewhere, and what a start owes to those of the one before |
+//! | `trees` | clearing what directories have left that were removed with all that is in them |
 //! | `trust` | whom clients on other hosts work for |
 //! | `hints`, `profiles`, `calibration` | what files were hinted, how they were used, what hosts have measured |
 //! | `auto_layout` | layouts that follow the use of a file by themselves |
@@ -59,6 +60,7 @@ mod start;
 mod statistics;
 mod teams;
 mod timer;
+mod trees;
 mod trust;
 
 pub use backing::{Backing, BackingError};

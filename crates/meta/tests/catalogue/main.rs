@@ -20,4 +20,5 @@ mod names;
 mod profiles;
 mod rows;
 mod simulated;
+mod trees;
 mod values;

@@ -16,6 +16,7 @@ use super::profile::*;
 use super::session::*;
 use super::stamps::*;
 use super::team::*;
+use super::trees::RemoveTree;
 use crate::layout_state::LayoutState;
 use crate::{ServerId, SizeState};
 
@@ -101,6 +102,7 @@ kinds! {
     0x55 Server to IoServer: Announce => ();
     0x56 Manager to IoServer: AskSizes => Vec<Option<SizeIs>>;
 
+    0x57 Client to Manager: RemoveTree => ();
     0x60 Client to Manager: AttachStamps => StampsAre;
     0x61 Client to Manager: AwaitRecalls => RecallsAre;
 
