@@ -115,6 +115,12 @@ fn open_file_of_a_tree_goes_with_its_last_handle() {
     }
     assert_eq!((f.counts().files, f.counts().trees), (1, 0));
     f.clean();
+    // Its directory is gone, which keeps no client from coming back to it.
+    let mut f = f.restart();
+    let file = opened.attributes.file;
+    let again = f.by(ALICE, |b, c| b.reopen(c, file, Rights::READ, None));
+    let opened = again.unwrap();
+    f.catalogue.transact(|b| b.end_recovery()).unwrap().unwrap();
     f.by(ALICE, |b, c| b.close(c, opened.handle)).unwrap();
     assert_eq!(f.counts().files, 0);
     f.clean();
