@@ -50,7 +50,7 @@ pub(crate) fn keep_ahead(
         let id = known.id(own);
         let kept = storage.with_room(|| {
             let subfile = known.make(own, storage)?;
-            taken.take(id, &subfile, end)
+            taken.take(id, subfile, end)
         });
         match kept {
             Err(store::Error::NoSpace { .. }) => {
