@@ -243,7 +243,7 @@ impl Client {
 
     /// Removes a directory with everything below it, if each name below may be removed one by one; else nothing. The names are gone when
     /// this returns; space follows, as [`Client::counts`] tells. Files that are open go with their last handle. Where a directory lies behind the
-    /// service, as that of a job, this is [`Status::Unsupported`](wire::Status::Unsupported).
+    /// service, as that of a job, this is [`Status::Unsupported`].
     pub fn remove_tree(&self, path: &str) -> Result<()> {
         let path = absolute(path);
         self.session().manager(|| RemoveTree { path: path.clone() })
