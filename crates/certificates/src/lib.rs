@@ -6,6 +6,7 @@
 //! Invariants
 //! - A key is written to a file that nobody else can read, and never overwrites another.
 //! - A certificate is replaced whole: servers that read it at that moment see the old or the new one.
+//! - What was made is there after a power cut: others may have copies of what an authority has signed, and need it again.
 //! - Authorities sign for both purposes only what servers show; users' certificates serve no connections.
 //!
 //! Left to others: checking certificates (`identity`).
@@ -142,7 +143,7 @@ impl Authority {
     /// Makes one in a directory, which is made if it does not exist.
     pub fn make(dir: &Path, name: &str, validity: Validity) -> Result<Authority, MakeError> {
         let failed = |e| MakeError::File(dir.to_owned(), e);
-        fs::create_dir_all(dir).map_err(failed)?;
+        lockfile::make_directory(dir, 0o777).map_err(failed)?;
         let key = KeyPair::generate()?;
         let params = authority_params(name, validity);
         let certificate = params.self_signed(&key)?.pem();
@@ -220,7 +221,8 @@ impl Authority {
         out: &Path,
         name: &str,
     ) -> Result<TlsFiles, MakeError> {
-        fs::create_dir_all(out).map_err(|e| MakeError::File(out.to_owned(), e))?;
+        let made = lockfile::make_directory(out, 0o777);
+        made.map_err(|e| MakeError::File(out.to_owned(), e))?;
         let files = TlsFiles {
             ca: out.join(CA_CERTIFICATE),
             cert: out.join(format!("{name}.pem")),
@@ -295,7 +297,8 @@ fn write_key(path: &Path, text: &str) -> Result<(), MakeError> {
             .mode(0o600)
             .open(path)?;
         file.write_all(text.as_bytes())?;
-        file.sync_all()
+        file.sync_all()?;
+        lockfile::sync_name(path)
     };
     write().map_err(|e: io::Error| match e.kind() {
         io::ErrorKind::AlreadyExists => wanted(format!(
@@ -313,7 +316,42 @@ fn replace(path: &Path, text: &str) -> Result<(), MakeError> {
         let mut file = File::create(&fresh)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;
-        fs::rename(&fresh, path)
+        fs::rename(&fresh, path)?;
+        lockfile::sync_name(path)
     };
     write().map_err(|e: io::Error| MakeError::File(path.to_owned(), e))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn power_takes_no_key_and_no_certificate_that_was_made() {
+        if let Some(why) = lossyfs::lacks() {
+            testkit::skipped(&why);
+            return;
+        }
+        let place = testkit::TempDir::new();
+        let mut disk = lossyfs::Disk::mount(place.path()).unwrap();
+        let (dir, out) = (place.path().join("site/ca"), place.path().join("certs/a"));
+        Authority::make(&dir, "test", Validity::days(2)).unwrap();
+        disk.restart(lossyfs::Loss::Everything).unwrap();
+        let authority = Authority::open(&dir).unwrap();
+        let request = CertificateRequest {
+            holder: Holder::Server,
+            hosts: vec!["here".into()],
+            validity: Validity::days(1),
+        };
+        let files = authority.issue(&request, &out, "server").unwrap();
+        disk.restart(lossyfs::Loss::Everything).unwrap();
+        assert_eq!(read(&files.cert).unwrap().names, ["here"]);
+        assert!(read(&files.ca).unwrap().is_authority);
+        let before = read(&files.cert).unwrap();
+        authority.renew(&files.cert, Validity::days(9)).unwrap();
+        disk.restart(lossyfs::Loss::Everything).unwrap();
+        let renewed = fs::read_to_string(&files.cert).unwrap();
+        assert!(!renewed.is_empty());
+        assert_ne!(read(&files.cert).unwrap().not_after, before.not_after);
+    }
 }

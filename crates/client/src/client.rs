@@ -13,6 +13,7 @@ use wire::message::catalogue::*;
 use wire::message::file::{Discard, DiskList, ListDisks, ListSubfiles, SubfileEntry, SubfileName};
 use wire::message::mapping::BuddyIs;
 use wire::message::session::{Counter, GetSupervisor, Shutdown, Statistics};
+use wire::message::trees::RemoveTree;
 use wire::url::ServiceUrl;
 use wire::{ClientId, ServerId, Status};
 
@@ -140,6 +141,7 @@ impl Client {
     pub fn open(&self, path: &str, options: &OpenOptions) -> Result<File> {
         let opened = self.open_raw(path, options)?;
         let file = File::new(opened);
+        file.take_expected(options)?;
         file.begin(options)?;
         Ok(file)
     }
@@ -239,6 +241,14 @@ impl Client {
     pub fn rmdir(&self, path: &str) -> Result<()> {
         let path = absolute(path);
         self.session().manager(|| Rmdir { path: path.clone() })
+    }
+
+    /// Removes a directory with everything below it, if each name below may be removed one by one; else nothing. The names are gone when
+    /// this returns; space follows, as [`Client::counts`] tells. Files that are open go with their last handle. Where a directory lies behind the
+    /// service, as that of a job, this is [`Status::Unsupported`].
+    pub fn remove_tree(&self, path: &str) -> Result<()> {
+        let path = absolute(path);
+        self.session().manager(|| RemoveTree { path: path.clone() })
     }
 
     /// The names in a directory, ascending, fetched in parts while they are consumed.

@@ -27,6 +27,7 @@
 //! | `gateway` | whole requests of clients that talk through this server |
 //! | `moving` | the part of a server in moving a file |
 //! | `stored`, `applied`, `failed_syncs`, `verifier` | the store, what must survive beside it, and what unsynced bytes live with |
+//! | `taken_space` | space that clients have taken for files before they write them |
 //! | `tended_memory` | the memory of extents, made ready before files need it |
 //! | `kept` | what outlives this process: the memory with its keeper, the ledger, and adopting them |
 //! | `links` | connections to others |
@@ -63,6 +64,7 @@ mod start;
 mod statistics;
 mod stored;
 mod summary;
+mod taken_space;
 mod tended_memory;
 mod verifier;
 mod views;

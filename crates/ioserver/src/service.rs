@@ -22,7 +22,7 @@ use wire::message::cluster::{
 use wire::message::direct::{Attach, Map};
 use wire::message::directed::{Follow, HoldRange, Lead, LetGo, Packet};
 use wire::message::file::{
-    Admit, Allocation, Discard, DropView, FinishAppend, Grow, JoinPointer, LeaveAtomic,
+    Admit, Allocation, Discard, DropView, FinishAppend, Grow, JoinPointer, KeepAhead, LeaveAtomic,
     LeavePointer, ListDisks, ListSubfiles, Lock, MovePointer, Preallocate, Punch, Release, Reserve,
     Scrub, SetView, SetViewPart, Size, Sync, Truncate, Unlock, Verify,
 };
@@ -242,6 +242,7 @@ impl IoService {
             answer LetGo => |r| ops::let_go(files, s, &r);
             answer Sync => |r| ops::sync(files, owner, s, &r);
             answer Preallocate => |r| ops::preallocate(files, owner, s, &r);
+            answer KeepAhead => |r| ops::keep_ahead(files, owner, s, &r);
             answer Punch => |r| ops::punch(files, owner, s, &r);
             answer Allocation => |r| ops::allocated(files, s, &r);
             answer Scrub => |r| ops::scrub(files, s, &r);

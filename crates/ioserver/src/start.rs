@@ -384,6 +384,7 @@ pub fn start_on(
         identity: Arc::clone(&identity),
         stored,
         kept,
+        space_takers: Arc::default(),
         failed_syncs,
         buffers: Buffers::new(
             options.buffer_bytes as usize,

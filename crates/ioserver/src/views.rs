@@ -19,6 +19,7 @@ use crate::gateway::History;
 use crate::ops::Permit;
 use crate::refused::Refused;
 use crate::seen_uses::{SeenUses, ViewUse};
+use crate::taken_space::TakenSpace;
 
 /// A view that a client registered.
 pub(crate) struct RegisteredView {
@@ -43,6 +44,8 @@ pub(crate) struct RegisteredView {
     pub(crate) reading: ReadHistory,
     /// Accesses by message through it, for the profile of the file.
     pub(crate) used: ViewUse,
+    /// What was taken for the file with it.
+    pub(crate) space: Mutex<Option<TakenSpace>>,
     client: ClientId,
     seen: Arc<SeenUses>,
     description: Arc<[u8]>,
@@ -78,6 +81,7 @@ impl RegisteredView {
             serial: SERIAL.fetch_add(1, Ordering::Relaxed),
             history: History::default(),
             used: ViewUse::default(),
+            space: Mutex::default(),
             client: permit.works_for.unwrap_or(client),
             seen,
             reading: ReadHistory::default(),

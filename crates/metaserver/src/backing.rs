@@ -19,6 +19,7 @@ use wire::message::cluster::{Report, ReportAnswer, ReportSize};
 use wire::message::hints::{GetHints, SetHints};
 use wire::message::profile::{GetProfile, SetProfile};
 use wire::message::session::Credentials;
+use wire::message::trees::RemoveTree;
 use wire::{ClientId, FileId, Rights, SizeState, Status};
 
 use crate::committer::Refused;
@@ -229,6 +230,20 @@ impl Manager {
         self.rmdir(session, r)?;
         backing.removed(&path);
         Ok(())
+    }
+
+    pub(crate) fn remove_tree_backed(
+        &self,
+        session: &mut Session,
+        r: RemoveTree,
+    ) -> Result<(), Refused> {
+        match self.behind(session) {
+            None => self.remove_tree(session, r),
+            Some(_) => Err(Refused::new(
+                Status::Unsupported,
+                "names of this service lie in a directory behind it, too; remove what is in the directory one by one",
+            )),
+        }
     }
 
     pub(crate) fn rename_backed(&self, session: &mut Session, r: Rename) -> Result<(), Refused> {

@@ -29,6 +29,7 @@
 //! | `sizes` | the latest sizes, for those who ask for attributes |
 //! | `stamps`, `elsewhere` | for how long answers about names are so, telling clients elsewhere, and what a start owes to those of the one before |
 //! | `audited` | what administrators ask for, on record |
+//! | `trees` | clearing what directories have left that were removed with all that is in them |
 //! | `trust` | whom clients on other hosts work for |
 //! | `hints`, `profiles`, `calibration` | what files were hinted, how they were used, what hosts have measured |
 //! | `auto_layout` | layouts that follow the use of a file by themselves |
@@ -63,6 +64,7 @@ mod start;
 mod statistics;
 mod teams;
 mod timer;
+mod trees;
 mod trust;
 
 pub use backing::{Backing, BackingError};

@@ -35,6 +35,7 @@ use wire::message::session::{
 };
 use wire::message::stamps::{AttachStamps, AwaitRecalls};
 use wire::message::team::{Gather, LeaveTeam, WatchTeam};
+use wire::message::trees::RemoveTree;
 use wire::message::{self, Bytes, Field, Refusal, Request};
 use wire::{ClientId, ServerId, Status, Time};
 
@@ -48,11 +49,12 @@ use crate::mapping::Whereabouts;
 use crate::members::Membership;
 use crate::profiles::Profiles;
 use crate::relayout::Moves;
-use crate::servers::IdleLinks;
+use crate::servers::{Connectors, IdleLinks};
 use crate::stamps::Stamps;
 use crate::statistics::Requests;
 use crate::teams::Teams;
 use crate::timer::Timer;
+use crate::trees::TreeSweeper;
 use crate::trust::Trust;
 
 /// How long I/O servers may take to end when everything ends.
@@ -101,6 +103,10 @@ pub(crate) struct Manager {
     /// Assigns servers in turn, over all files and clients.
     pub(crate) round_robin: Mutex<advise::mapping::RoundRobin>,
     pub(crate) timer: Timer,
+    /// Trees that were removed.
+    pub(crate) trees: TreeSweeper,
+    /// Threads that connect to servers for those who ask several.
+    pub(crate) connectors: Connectors,
     pub(crate) watch: Watch,
     /// Which files have the size that the catalogue has.
     pub(crate) settled: Arc<Mutex<SettledSizes>>,
@@ -689,6 +695,7 @@ impl Service for Manager {
             Mkdir => Manager::mkdir_backed;
             Unlink => Manager::unlink_backed;
             Rmdir => Manager::rmdir_backed;
+            RemoveTree => Manager::remove_tree_backed;
             Rename => Manager::rename_backed;
             Stat => |m, s, r| m.backed(s, r, Manager::stat);
             List => Manager::list_backed;

@@ -1,11 +1,14 @@
 //! Asking I/O servers: connections that the metadata manager makes, under a number of its own.
 //!
 //! Every question has a time limit, except those that a server may work on for long; these end with
-//! the server, whose death cuts their connections. Connections are kept for the next question, so that one that belongs to a
-//! request of a client costs neither a connection nor a thread. All questions can be asked twice.
+//! the server, whose death cuts their connections. Connections are kept for the next question, and where several servers have to be
+//! connected to, threads that are always there do that: no question starts a thread. All questions can be asked twice.
 
 use std::collections::HashMap;
-use std::thread;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel, sync_channel};
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use control::capability::server_seal;
@@ -25,6 +28,8 @@ use crate::manager::Manager;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
 /// Connections to a server that are kept.
 const IDLE: usize = 8;
+/// Threads that connect.
+const CONNECTORS: usize = 4;
 
 /// Why a server did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -181,88 +186,178 @@ impl Manager {
         asked: &[(&Member, &R)],
         limit: Duration,
     ) -> Vec<Result<R::Answer, ServerError>> {
-        let began = Instant::now();
-        let begin = |(member, request): &(&Member, &R)| {
-            let (mut link, is_kept) = match self.idle_links.take(member) {
-                Some(link) => (link, true),
-                None => (self.connect(member)?, false),
-            };
-            match link.begin(*request, Some(limit)) {
-                Err(e) if !is_kept => Err(e),
-                // What a kept one has against it shows below.
-                _ => Ok((link, is_kept)),
-            }
+        let link = |(member, _): &(&Member, &R)| match self.idle_links.take(member) {
+            Some(link) => Ok((link, LinkOrigin::Idle)),
+            None => Ok((self.connect(member)?, LinkOrigin::New)),
         };
-        let begun: Vec<_> = serving::waiting(|| asked.iter().map(begin).collect());
-        let end = |(begun, (member, request)): (Result<(ServerLink, bool), _>, &(&Member, &R))| {
-            let (mut link, is_kept) = begun?;
-            let mut answer = link.end::<R>();
-            // It was closed while nobody used it; one that is slow is not asked once more.
-            if is_kept
-                && answer.as_ref().is_err_and(ServerError::is_broken)
-                && began.elapsed() < limit / 2
-            {
-                link = self.connect(member)?;
-                answer = link.ask(*request, Some(limit));
-            }
-            if !answer.as_ref().is_err_and(ServerError::is_broken) {
-                self.idle_links.give(member, link);
-            }
-            answer
-        };
-        serving::waiting(|| begun.into_iter().zip(asked).map(end).collect())
+        self.ask_through(asked, asked.iter().map(link), limit)
     }
 
-    /// Asks all members the same at once; several of them each in a thread of its own, since some may have to be connected to.
-    pub(crate) fn ask_all<R: Request + Sync>(
+    /// Asks all members the same at once. Those without a connection are connected to at once as well, by threads that are there.
+    pub(crate) fn ask_all<R: Request>(
         &self,
         members: &[Member],
         request: &R,
         limit: Duration,
-    ) -> Vec<Result<R::Answer, ServerError>>
-    where
-        R::Answer: Send,
-    {
-        for_all(members, |member| {
-            let asked = [(member, request)];
-            let mut answers = self.ask_each(&asked, limit);
-            answers.pop().expect("one was asked")
-        })
+    ) -> Vec<Result<R::Answer, ServerError>> {
+        let link = |member: &Member| match self.idle_links.take(member) {
+            Some(link) => Ok(link),
+            None => Err(self.begin_to_connect(member)),
+        };
+        let begun: Vec<_> = members.iter().map(link).collect();
+        let links = begun
+            .into_iter()
+            .zip(members)
+            .map(|(link, member)| match link {
+                Ok(link) => Ok((link, LinkOrigin::Idle)),
+                Err(coming) => {
+                    let gone = || {
+                        ServerError::new(member.server, Status::ShuttingDown, "the service ends")
+                    };
+                    let connected = coming.recv().unwrap_or_else(|_| Err(gone()));
+                    connected.map(|link| (link, LinkOrigin::New))
+                }
+            });
+        let asked: Vec<(&Member, &R)> = members.iter().map(|member| (member, request)).collect();
+        self.ask_through(&asked, links, limit)
+    }
+
+    /// A connection that a thread makes.
+    fn begin_to_connect(&self, member: &Member) -> Receiver<Result<ServerLink, ServerError>> {
+        let (done, coming) = sync_channel(1);
+        let (this, member) = (self.this(), member.clone());
+        self.connectors.run(Box::new(move || {
+            if let Some(manager) = this.upgrade() {
+                // Who asked may have gone.
+                let _ = done.send(manager.connect(&member));
+            }
+        }));
+        coming
+    }
+
+    /// Asks through connections; those that broke while nobody used them are made anew.
+    fn ask_through<R: Request>(
+        &self,
+        asked: &[(&Member, &R)],
+        links: impl Iterator<Item = Result<(ServerLink, LinkOrigin), ServerError>>,
+        limit: Duration,
+    ) -> Vec<Result<R::Answer, ServerError>> {
+        let began = Instant::now();
+        let begin = |(link, (_, request)): (Result<_, _>, &(&Member, &R))| {
+            let (mut link, origin): (ServerLink, LinkOrigin) = link?;
+            match link.begin(*request, Some(limit)) {
+                Err(e) if origin == LinkOrigin::New => Err(e),
+                // What a kept one has against it shows below.
+                _ => Ok((link, origin)),
+            }
+        };
+        let begun: Vec<_> = serving::waiting(|| links.zip(asked).map(begin).collect());
+        let end =
+            |(begun, (member, request)): (Result<(ServerLink, LinkOrigin), _>, &(&Member, &R))| {
+                let (mut link, origin) = begun?;
+                let mut answer = link.end::<R>();
+                // It was closed while nobody used it; one that is slow is not asked once more.
+                if origin == LinkOrigin::Idle
+                    && answer.as_ref().is_err_and(ServerError::is_broken)
+                    && began.elapsed() < limit / 2
+                {
+                    link = self.connect(member)?;
+                    answer = link.ask(*request, Some(limit));
+                }
+                if !answer.as_ref().is_err_and(ServerError::is_broken) {
+                    self.idle_links.give(member, link);
+                }
+                answer
+            };
+        serving::waiting(|| begun.into_iter().zip(asked).map(end).collect())
     }
 }
 
-/// Does the same with all members at once, each in a thread of its own. One that gets none is told
-/// as a failure of that member.
-pub(crate) fn for_all<T: Send>(
-    members: &[Member],
-    work: impl Fn(&Member) -> Result<T, ServerError> + Sync,
-) -> Vec<Result<T, ServerError>> {
-    if let [member] = members {
-        return vec![work(member)];
-    }
-    let work = &work;
-    thread::scope(|scope| {
-        let threads: Vec<_> = members
-            .iter()
-            .map(|member| {
-                thread::Builder::new()
-                    .name(format!("ask {}", member.server.0))
-                    .spawn_scoped(scope, move || work(member))
-            })
-            .collect();
-        threads
-            .into_iter()
-            .zip(members)
-            .map(|(thread, member)| {
-                let failed =
-                    |text: String| Err(ServerError::new(member.server, Status::NoMemory, text));
-                match thread {
-                    Ok(thread) => thread
-                        .join()
-                        .unwrap_or_else(|_| failed("asking it failed".into())),
-                    Err(e) => failed(format!("no thread to ask it: {e}")),
+/// Where a connection is from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LinkOrigin {
+    /// It was kept from an earlier question.
+    Idle,
+    /// It was made for this one.
+    New,
+}
+
+type Task = Box<dyn FnOnce() + Send>;
+
+/// Threads that connect to servers: some, however many questions there are.
+pub(crate) struct Connectors {
+    tasks: Mutex<Option<Sender<Task>>>,
+    threads: Mutex<Vec<JoinHandle<()>>>,
+}
+
+impl Connectors {
+    pub(crate) fn start() -> std::io::Result<Connectors> {
+        let (tasks, left) = channel::<Task>();
+        let left = Arc::new(Mutex::new(left));
+        let begin = |_| {
+            let left = Arc::clone(&left);
+            let thread = thread::Builder::new().name("connect".into());
+            thread.spawn(move || {
+                loop {
+                    let next = left.lock().recv();
+                    let Ok(task) = next else { return };
+                    // One that panics is a bug, but the others are still to be done.
+                    let _ = catch_unwind(AssertUnwindSafe(task));
                 }
             })
-            .collect()
-    })
+        };
+        let threads = (0..CONNECTORS).map(begin).collect::<std::io::Result<_>>()?;
+        Ok(Connectors {
+            tasks: Mutex::new(Some(tasks)),
+            threads: Mutex::new(threads),
+        })
+    }
+
+    fn run(&self, task: Task) {
+        if let Some(tasks) = &*self.tasks.lock() {
+            // They end after the last sender only.
+            let _ = tasks.send(task);
+        }
+    }
+
+    /// Ends the threads after what was given to them.
+    pub(crate) fn stop(&self) {
+        *self.tasks.lock() = None;
+        for thread in std::mem::take(&mut *self.threads.lock()) {
+            if thread.thread().id() != thread::current().id() {
+                let _ = thread.join();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashSet;
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn connectors_work_side_by_side_start_no_threads_and_outlive_a_bug() {
+        let connectors = Connectors::start().unwrap();
+        connectors.run(Box::new(|| panic!("a bug of a task")));
+        let together = Arc::new(Barrier::new(CONNECTORS));
+        let (done, seen) = channel();
+        let tasks = 20 * CONNECTORS;
+        for _ in 0..tasks {
+            let (together, done) = (Arc::clone(&together), done.clone());
+            connectors.run(Box::new(move || {
+                together.wait();
+                done.send(thread::current().id()).unwrap();
+            }));
+        }
+        let seen: HashSet<_> = seen.iter().take(tasks).collect();
+        assert_eq!(seen.len(), CONNECTORS);
+        connectors.stop();
+        // What comes late is dropped, and who waits for it hears that.
+        let (done, late) = sync_channel::<()>(1);
+        connectors.run(Box::new(move || done.send(()).unwrap_or_default()));
+        assert!(late.recv().is_err());
+    }
 }

@@ -28,6 +28,7 @@ use crate::committer::{Committer, Refused};
 use crate::directory::Directory;
 use crate::elsewhere::Mark;
 use crate::manager::Manager;
+use crate::servers::Connectors;
 use crate::stamps::Stamps;
 use crate::timer::Timer;
 use crate::trust::Trust;
@@ -205,6 +206,7 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
     let committer = Committer::start(catalogue).map_err(StartError::System)?;
     let timer = Timer::start().map_err(StartError::System)?;
     let watch = Watch::start().map_err(StartError::System)?;
+    let connectors = Connectors::start().map_err(StartError::System)?;
     let manager = Arc::new_cyclic(|this| Manager {
         this: this.clone(),
         key,
@@ -237,6 +239,8 @@ pub fn start(options: Options) -> Result<MetaServer, StartError> {
         judging: Mutex::default(),
         round_robin: Default::default(),
         timer,
+        trees: Default::default(),
+        connectors,
         watch,
         settled,
         stamps,
@@ -290,6 +294,8 @@ fn serve(
         .map_err(StartError::System)?;
     manager.expect_members(&members);
     manager.resume_moves()?;
+    let this = manager.this();
+    manager.trees.start(this).map_err(StartError::System)?;
     if is_recovering {
         let this = manager.this();
         manager.timer.after(options.remembering, move || {
@@ -332,6 +338,8 @@ fn end(manager: &Manager) {
     manager.end();
     manager.moves.cut();
     manager.timer.stop();
+    manager.trees.stop();
+    manager.connectors.stop();
     manager.keep_profiles();
     manager.committer.stop();
     if let Some(stamps) = &manager.stamps {

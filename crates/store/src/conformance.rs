@@ -6,6 +6,8 @@
 //!
 //! The oracle is a plain vector of bytes. Random checks draw from a seed, so that a failure repeats.
 
+mod space;
+
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -35,6 +37,11 @@ pub trait Harness {
 
     /// Whether bytes that are punched or cut off give their space back; not every file system can.
     fn frees(&self) -> bool {
+        true
+    }
+
+    /// Whether space that is taken before there are bytes for it counts as taken.
+    fn reserves(&self) -> bool {
         true
     }
 }
@@ -85,7 +92,12 @@ pub const CHECKS: &[Check] = &[
     check(
         "space_ahead_is_no_length",
         |c| c.mappable,
-        space_ahead_is_no_length,
+        space::space_ahead_is_no_length,
+    ),
+    check(
+        "space_that_is_kept_ahead_stays_until_it_is_not",
+        |_| true,
+        space::space_kept_ahead,
     ),
     check("synced_bytes_survive", |c| c.durable, synced_bytes_survive),
     check(
@@ -581,33 +593,6 @@ fn late_stores(harness: &mut dyn Harness) {
         &zeros,
         "memory that is used again",
     );
-}
-
-/// Space is made ahead of what clients store, counts as far as they say, and the rest goes back.
-fn space_ahead_is_no_length(harness: &mut dyn Harness) {
-    let store = harness.store();
-    let subfile = store.create(&identity(1)).unwrap();
-    subfile.reserve(0..4 << 20).unwrap();
-    assert_eq!(subfile.len(), 0);
-    let mapped = subfile.extents(0..4 << 20, 1000, 3).unwrap();
-    assert!(!mapped.is_empty());
-    assert!(mapped.iter().all(|l| subfile.let_store(l.offset, 3)));
-    // Zeros that were written are as long as other bytes.
-    subfile.stored_to(100_000).unwrap();
-    subfile.mark_written(0..4 << 20).unwrap();
-    assert_eq!(subfile.len(), 100_000);
-    let used = store.usage().memory_bytes;
-    subfile.trim();
-    assert_eq!(store.usage().memory_bytes, used, "a client may store there");
-    subfile.sync().unwrap();
-    subfile.unmap(4);
-    subfile.trim();
-    let left = store.usage().memory_bytes;
-    assert!(left <= 2 << 20, "{left} of {used} bytes are kept");
-    assert_eq!(subfile.len(), 100_000);
-    same(&read(&*subfile, 0..100_000), &vec![0; 100_000], "zeros");
-    subfile.truncate(10).unwrap();
-    assert_eq!(subfile.len(), 10);
 }
 
 /// A client that has mapped extents stores into them, beside writes that are committed and given up.

@@ -57,6 +57,8 @@ struct State {
     identity: Identity,
     table: Table,
     len: u64,
+    /// Space below this stays, also behind the length.
+    kept_to: u64,
     /// How often it was truncated: what was granted apart before does not count any more.
     cuts: u64,
     removed: bool,
@@ -112,6 +114,7 @@ impl MemoryStore {
                 identity,
                 table: Table::with_account(account),
                 len: len.unwrap_or(0),
+                kept_to: 0,
                 cuts: 0,
                 removed: false,
             };
@@ -207,6 +210,7 @@ impl Store for MemoryStore {
                 identity: identity.clone(),
                 table,
                 len: 0,
+                kept_to: 0,
                 cuts: 0,
                 removed: false,
             }),
@@ -291,6 +295,12 @@ impl State {
                 account.note_length(len);
             }
         }
+    }
+
+    /// Gives back what lies behind the length and behind what is to stay.
+    fn trim(&mut self) {
+        let end = self.len.max(self.kept_to);
+        self.table.trim(end);
     }
 
     /// Raises the length, on record too.
@@ -490,6 +500,11 @@ impl Subfile for MemorySubfile {
         state.cuts += 1;
         state.set_len(len);
         state.table.punch(len..MAX_LEN);
+        let kept_to = state.kept_to;
+        if kept_to > len && state.reserve(len..kept_to, &self.held.pool).is_err() {
+            // Others were faster.
+            state.kept_to = len;
+        }
         Ok(())
     }
 
@@ -518,6 +533,16 @@ impl Subfile for MemorySubfile {
         Ok(())
     }
 
+    fn keep_ahead(&self, end: u64) -> Result<()> {
+        let mut state = self.held.lock();
+        if end > state.kept_to {
+            state.reserve(0..end, &self.held.pool)?;
+        }
+        state.kept_to = end;
+        state.trim();
+        Ok(())
+    }
+
     fn flush(&self) -> Result<()> {
         Ok(())
     }
@@ -526,12 +551,12 @@ impl Subfile for MemorySubfile {
         Ok(())
     }
 
-    /// Space that is kept ready behind the length belongs to nobody yet.
+    /// Space behind the length belongs to nobody yet, unless it was asked for.
     fn allocated(&self) -> Result<u64> {
         let state = self.held.lock();
         let ahead = state
             .table
-            .behind(state.len)
+            .behind(state.len.max(state.kept_to))
             .map(|(_, slot)| slot.extent.len());
         Ok(state.table.bytes() - ahead.sum::<u64>())
     }
@@ -609,9 +634,7 @@ impl Subfile for MemorySubfile {
     }
 
     fn trim(&self) {
-        let mut state = self.held.lock();
-        let len = state.len;
-        state.table.trim(len);
+        self.held.lock().trim();
     }
 
     fn set_aside(&self, range: Range<u64>, keep: u64, aside: &mut Aside) -> Result<()> {

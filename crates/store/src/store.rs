@@ -182,6 +182,11 @@ pub trait Subfile: Send + Sync {
     /// Commits space for a range and raises the length to its end.
     fn preallocate(&self, range: Range<u64>) -> Result<()>;
 
+    /// Takes space for everything below `end`, ahead of the length, which stays: nobody else gets it until this is called with a
+    /// lower end, which gives back what lies behind the length and that end as a whole. When more is asked for and it fails, what was
+    /// there before stays. It lasts as long as a handle does that it was called on.
+    fn keep_ahead(&self, end: u64) -> Result<()>;
+
     /// Makes what was committed safe from the death of this process.
     fn flush(&self) -> Result<()>;
 

@@ -55,7 +55,7 @@ pub const ALLOWED: &[(&str, &[&str])] = &[
         &["advise", "control", "falls", "layout", "lockfile", "wire"],
     ),
     ("identity", &["control", "wire"]),
-    ("certificates", &["identity"]),
+    ("certificates", &["identity", "lockfile"]),
     ("serving", &["control", "identity", "kernels", "wire"]),
     (
         "metaserver",
@@ -224,6 +224,7 @@ pub const IN_TESTS: &[(&str, &[&str])] = &[
     ("pio", &["embedded"]),
     ("system-tests", &["store"]),
     ("identity", &["certificates"]),
+    ("certificates", &["lossyfs"]),
     ("metaserver", &["certificates", "lossyfs"]),
 ];
 

@@ -11,7 +11,8 @@ use super::names::{join, last, shown};
 /// Arguments of `pario rm`.
 #[derive(Args)]
 #[command(after_help = "\
-Directories without entries are removed like files; others need -r.
+Directories without entries are removed like files; others need -r. Their names
+are gone when this ends; space follows, and `pario status` says how far it is.
 
 Examples:
   pario rm /results/old
@@ -54,13 +55,16 @@ impl Arguments {
     fn remove(&self, client: &Client, path: &str) -> client::Result<()> {
         match client.attributes(path)?.kind {
             Kind::File => client.unlink(path),
-            Kind::Directory if self.recursive => remove_all(client, path),
+            Kind::Directory if self.recursive => match client.remove_tree(path) {
+                Err(error) if error.status() == Status::Unsupported => remove_all(client, path),
+                removed => removed,
+            },
             Kind::Directory => client.rmdir(path),
         }
     }
 }
 
-/// Removes a directory and what is in it. Others may remove from it at the same time.
+/// Removes a directory and what is in it, name by name. Others may remove from it at the same time.
 fn remove_all(client: &Client, path: &str) -> client::Result<()> {
     for entry in client.list(path)? {
         let entry = entry?;

@@ -167,6 +167,9 @@ impl Status {
             directories,
             removals,
             restored_from_s: _,
+            trees,
+            tree_names,
+            tree_directories,
         } = self.counts;
         let waiting = match removals {
             0 => String::new(),
@@ -179,6 +182,17 @@ impl Status {
                 counted(directories, "directory", "directories")
             ),
         );
+        if trees > 0 {
+            line(
+                "removing",
+                format!(
+                    "{}: {} gone, {} to clear at least",
+                    counted(trees, "tree", "trees"),
+                    counted(tree_names, "name", "names"),
+                    counted(tree_directories, "directory", "directories")
+                ),
+            );
+        }
         if !self.stale.is_empty() {
             let hosts: Vec<String> = self.stale.iter().map(|host| shown(host)).collect();
             line(
@@ -296,6 +310,9 @@ impl Status {
             "files": self.counts.files,
             "directories": self.counts.directories,
             "removals": self.counts.removals,
+            "trees": self.counts.trees,
+            "tree_names": self.counts.tree_names,
+            "tree_directories": self.counts.tree_directories,
             "meta": numbers(&self.meta),
             "roles": json!({
                 "system_controller": CONTROLLER,

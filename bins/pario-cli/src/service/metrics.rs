@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(2);
 const LONGEST_QUESTION: usize = 8 << 10;
 
 /// Numbers that are what a server has at this moment; all others only grow.
-const AT_THIS_MOMENT: [&str; 49] = [
+const AT_THIS_MOMENT: [&str; 52] = [
     "server",
     "incarnation",
     "connections",
@@ -64,6 +64,9 @@ const AT_THIS_MOMENT: [&str; 49] = [
     "files",
     "directories",
     "removals",
+    "trees",
+    "tree_names",
+    "tree_directories",
     "large_pages",
     "warm_bytes",
     "ready_bytes",

@@ -1,6 +1,8 @@
 //! Directories and names: making, listing, moving, removing, and names that a terminal would obey.
 //! Nothing here looks at bytes of files.
 
+use std::time::{Duration, Instant};
+
 use crate::Service;
 
 #[test]
@@ -47,6 +49,21 @@ fn long_lists_are_fetched_in_parts() {
     assert_eq!(listing["entries"].as_array().map(Vec::len), Some(1500));
     service.silent(&["rm", "-r", "/d"]);
     assert_eq!(service.text_of(&["ls"]), "");
+    // What they were the names of is cleared meanwhile, and `status` says how far that is.
+    let counted = |name: &str| {
+        service.json_of(&["status", "--json"])[name]
+            .as_u64()
+            .unwrap()
+    };
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while counted("trees") > 0 {
+        assert!(counted("directories") <= 1502 && counted("tree_names") <= 1500);
+        assert!(Instant::now() < deadline, "it is never cleared");
+    }
+    assert_eq!(
+        (counted("directories"), counted("tree_directories")),
+        (1, 0)
+    );
 }
 
 #[test]

@@ -152,7 +152,11 @@ impl Client {
             first.expected.near = None;
         }
         let mut opened = match team.rank() {
-            0 => Some(self.open_raw_new(&path, &first, None)),
+            0 => Some(self.open_raw_new(&path, &first, None).and_then(|open| {
+                // Before anybody else opens it, so that it can be undone.
+                File::new(open.clone()).take_expected(&first)?;
+                Ok(open)
+            })),
             _ => None,
         };
         let said = team.agree(match &opened {
@@ -235,6 +239,7 @@ impl File {
             };
             let said = team.agree(mine)?;
             self.adopt(&said[leader])?;
+            self.take_space_again();
         }
         self.set_view_alone(view)?;
         self.have_agreed(team, all);

@@ -11,6 +11,7 @@
 //! - No lock is held while a server or the metadata manager is asked, except the gate, which is made
 //!   for that.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use advise::mapping::Strategy as Mapping;
@@ -93,6 +94,8 @@ pub struct Handle {
     pub(crate) unsynced: Unsynced,
     /// Which subfile it is, if it was opened as one.
     pub(crate) subfile: OnceLock<Subfile>,
+    /// Bytes of the file for which its servers have taken space for this handle.
+    pub(crate) space: AtomicU64,
 }
 
 impl Handle {
@@ -128,6 +131,7 @@ impl Handle {
             },
             unsynced: Unsynced::default(),
             subfile: OnceLock::new(),
+            space: AtomicU64::default(),
         });
         handle.take_hints(&options.hints);
         let mut files = session.open_files.handles.lock();
@@ -234,17 +238,36 @@ impl Handle {
                 self.identity.file,
                 capability,
             )?;
+            let size = self.space.load(Ordering::Relaxed);
+            if size > 0 && seen.number == self.views.whole.number {
+                // It was started again, or has become a server of the file.
+                let request = KeepAhead {
+                    view: seen.number,
+                    epoch: self.known.size().epoch,
+                    size,
+                };
+                self.offer(lane, index, &request)?;
+            }
             if let Some(settings) = self.settings_for(seen.number) {
-                self.session.count_message();
-                let number = self.session.number();
-                match lane.pipe(index).ask(number, &settings) {
-                    // A server that does not know how to read ahead serves all the same.
-                    Ok(()) | Err(Trouble::Refused(..)) => {}
-                    Err(trouble) => return Err(trouble),
-                }
+                // A server that does not know how to read ahead serves all the same.
+                self.offer(lane, index, &settings)?;
             }
         }
         Ok(index)
+    }
+
+    /// Asks a server for what it may refuse.
+    fn offer<R: Request<Answer = ()>>(
+        &self,
+        lane: &mut Lane,
+        index: usize,
+        request: &R,
+    ) -> std::result::Result<(), Trouble> {
+        self.session.count_message();
+        match lane.pipe(index).ask(self.session.number(), request) {
+            Ok(()) | Err(Trouble::Refused(..)) => Ok(()),
+            Err(trouble) => Err(trouble),
+        }
     }
 
     /// Asks a server about the file, once.

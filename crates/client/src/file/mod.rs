@@ -9,6 +9,7 @@
 //! operations (`nonblocking`).
 
 pub(crate) mod atomic;
+pub(crate) mod expected;
 pub(crate) mod handle;
 pub(crate) mod identity;
 pub(crate) mod known;

@@ -130,7 +130,8 @@ impl OpenOptions {
         self
     }
 
-    /// How many bytes a new file will have; without a layout it is placed by that.
+    /// How many bytes a new file will have. Without a layout it is placed by that. From 64 KiB on its servers take the space: if they
+    /// have not so much the file is not created; what is not written when this handle is closed goes back. The size stays 0.
     pub fn expected_size(mut self, bytes: u64) -> Self {
         self.expected.size = Some(bytes);
         self

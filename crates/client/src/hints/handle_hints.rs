@@ -145,7 +145,7 @@ impl HandleHints {
         counting
     }
 
-    fn acted(&mut self, name: &str, came: std::result::Result<String, String>) {
+    pub(crate) fn acted(&mut self, name: &str, came: std::result::Result<String, String>) {
         self.acted.retain(|(known, _)| known != name);
         self.acted.push((name.to_owned(), came));
     }
@@ -259,8 +259,28 @@ impl File {
             report.retain(|r| !is_of_creation(&r.name));
             let of_creation = uses.iter().filter(|u| is_of_creation(&u.hint.name));
             report.extend(of_creation.map(report_of));
+            self.report_space(&mut report);
         }
         Ok(report)
+    }
+
+    /// The metadata manager has placed the file by its expected size; space is what this handle has asked its servers for.
+    fn report_space(&self, report: &mut [HintReport]) {
+        let heard = self.settings.heard.lock();
+        let Some((name, came)) = heard.acted.iter().find(|(name, _)| name == "expected_size")
+        else {
+            return;
+        };
+        let decides = |r: &&mut HintReport| {
+            r.name == *name && matches!(r.outcome, HintOutcome::Used | HintOutcome::Idle)
+        };
+        for row in report.iter_mut().filter(decides) {
+            let why = came.as_ref().unwrap_or_else(|why| why);
+            row.why = format!("{}; {why}", row.why);
+            if came.is_ok() {
+                row.outcome = HintOutcome::Used;
+            }
+        }
     }
 
     /// What became of hints about accesses; sends nothing.

@@ -529,7 +529,7 @@ fn seed001_s59_a_file_of_one_client_is_on_one_server() {
     );
     let options = rw()
         .expected_clients(32)
-        .expected_size(1 << 30)
+        .expected_size(128 << 20)
         .expected_access(8192);
     let file = client.open("/many", &options).unwrap();
     file.write_at(0, &pattern(1, 100_000)).unwrap();

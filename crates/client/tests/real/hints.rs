@@ -189,7 +189,7 @@ fn seed004_s43_what_hints_did_is_told_with_the_reason() {
         ("striping_start", "1"),
         ("cb_nodes", "9"),
     ]);
-    // Stripes are asked for, so what is expected has nothing to decide.
+    // Stripes are asked for, so what is expected decides nothing about them; it takes space.
     let file = client.open("/a", &rw().hints(given)).unwrap();
     let layout = client.layout("/a").unwrap();
     assert_eq!(layout.text, "striped(1MiB) over 2 from 1");
@@ -205,7 +205,9 @@ fn seed004_s43_what_hints_did_is_told_with_the_reason() {
     };
     assert_eq!(told("striping_start").0, HintOutcome::Used);
     assert_eq!(told("server_list").0, HintOutcome::Used);
-    assert_eq!(told("expected_size").0, HintOutcome::Idle);
+    let (outcome, why) = told("expected_size");
+    assert_eq!(outcome, HintOutcome::Used);
+    assert!(why.contains("space for 4194304 bytes is taken"), "{why}");
     let (outcome, why) = told("access_style");
     assert_eq!(outcome, HintOutcome::Used);
     assert!(why.contains("nothing ahead"), "{why}");

@@ -19,6 +19,7 @@ mod distribution;
 mod exchange;
 mod exchange_deaths;
 mod exchange_hosts;
+mod expected;
 mod first_touch;
 mod growth;
 mod hints;

@@ -16,6 +16,7 @@ use crate::limits::Limits;
 use crate::sessions::{Connection, Sessions, Who};
 use crate::statistics::{Statistics, add};
 use crate::stored::SubfileStore;
+use crate::taken_space::SpaceTakers;
 
 /// How many files are asked for the space ahead of what they store, for one request.
 const RECLAIMS: usize = 64;
@@ -29,6 +30,8 @@ pub(crate) struct Storage {
     pub(crate) stored: SubfileStore,
     /// Its memory, if a keeper keeps it.
     pub(crate) kept: Option<Arc<KeptMemory>>,
+    /// Who has taken space for files before writing them.
+    pub(crate) space_takers: Arc<SpaceTakers>,
     /// What the next start has to know about the disks.
     pub(crate) failed_syncs: Arc<FailedSyncs>,
     pub(crate) buffers: Buffers,

@@ -38,6 +38,8 @@ const MADE_OF_RANGE: u64 = 64 << 20;
 const MADE_BYTES: u64 = 256 << 20;
 /// Asked ranges up to this are read from disk first.
 const LOADED_BYTES: u64 = 8 << 20;
+/// Bytes of space that was taken for a file and that are handed out at a time.
+const TAKEN_BYTES: u64 = 8 << 20;
 /// Address space that may wait for a client that does not move, before it gets no map to store with.
 const MOST_QUARANTINED: u64 = 1 << 30;
 
@@ -376,6 +378,14 @@ fn prepare(files: &Files, known: &LocalState, request: &Map) -> Result<Vec<Range
             // Who waits for room does so by message.
             let subfile = known.make(own, storage)?;
             let ahead = match subfile.is_mappable(asked.start..end) {
+                // Space that was taken for the file is handed out in large pieces, as growth is.
+                true if end > subfile.len() && !is_durable => {
+                    let piece = end..end.saturating_add(TAKEN_BYTES).min(store::MAX_LEN);
+                    match subfile.is_mappable(piece.clone()) {
+                        true => piece.end,
+                        false => end,
+                    }
+                }
                 true => end,
                 false => {
                     let usage = storage.stored.store().usage();

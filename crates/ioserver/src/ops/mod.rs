@@ -7,7 +7,7 @@
 //! |---|---|
 //! | `Hello`, `Beat`, `Goodbye`, `Statistics`, `Shutdown` | of their names |
 //! | `SetView`, `SetViewPart`, `DropView`, `HoldRange`, `LetGo` | of their names |
-//! | `Sync`, `Preallocate`, `Punch`, `Allocation`, `Scrub`, `TakeLayout` | of their names |
+//! | `Sync`, `Preallocate`, `KeepAhead`, `Punch`, `Allocation`, `Scrub`, `TakeLayout` | of their names |
 //! | `ListSubfiles`, `Discard`, `ListDisks`, `ClearFailed` | of their names |
 //! | `Lock`, `Unlock` | of their names |
 //! | `Size`, `Grow`, `Truncate`, ... to the owner of a file | `ask_owner`, which finds the client; the function is the [owner](crate::owner)'s |
@@ -24,6 +24,7 @@ mod drop_view;
 mod goodbye;
 mod hello;
 mod hold_range;
+mod keep_ahead;
 mod let_go;
 mod list_disks;
 mod list_subfiles;
@@ -47,6 +48,7 @@ pub(crate) use drop_view::drop_view;
 pub(crate) use goodbye::{Departures, goodbye};
 pub(crate) use hello::recognise;
 pub(crate) use hold_range::{Hold, hold_range, holder, release};
+pub(crate) use keep_ahead::keep_ahead;
 pub(crate) use let_go::let_go;
 pub(crate) use list_disks::list_disks;
 pub(crate) use list_subfiles::list_subfiles;

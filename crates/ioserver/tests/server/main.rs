@@ -14,6 +14,7 @@ mod gateway;
 mod holds;
 mod hostile;
 mod hostile_views;
+mod kept_ahead;
 mod kinds;
 mod life;
 mod limits;

@@ -7,7 +7,7 @@ use wire::LayoutState;
 use wire::message::Field;
 
 use super::record::{self, decode, read_distribution, read_entry, read_member, read_move};
-use super::{NamedView, answered, calibration, hints, profiles, version1};
+use super::{NamedView, answered, calibration, hints, profiles, remove_tree, version1};
 use crate::error::MetaError;
 
 /// Reads one row with the decoder of its kind. A key of no known kind is read by nobody.
@@ -35,6 +35,7 @@ pub fn read_row(key: &[u8], value: &[u8]) -> Result<(), MetaError> {
         Some(&record::PROFILE) => profiles::read_kept(key, value).map(drop),
         Some(&record::HINTS) => hints::read_notes(key, value).map(drop),
         Some(&record::ANSWER) => answered::read_row(key, value),
+        Some(&record::TREE) => remove_tree::read_row(key, value).map(drop),
         Some(&record::FAILED) => hints::read_failed(key, value).map(drop),
         _ => Ok(()),
     }

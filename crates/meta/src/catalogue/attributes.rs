@@ -8,6 +8,7 @@ use control::stamps::Subject;
 
 use super::path::{resolve, resolve_on};
 use super::record::{Counter, Node, counter, key, node, put_node, read_entry};
+use super::remove_tree::tree_remains;
 use super::rows::Rows;
 use super::stamped::Trail;
 use super::{Batch, Credentials, Snapshot};
@@ -139,7 +140,11 @@ impl Snapshot {
             removals += 1;
             Ok(())
         })?;
+        let left = tree_remains(&self.rows)?;
         Ok(Counts {
+            trees: left.trees,
+            tree_names: left.names,
+            tree_directories: left.directories,
             files: counter(&self.rows, Counter::Files)?,
             directories: counter(&self.rows, Counter::Directories)?,
             removals,

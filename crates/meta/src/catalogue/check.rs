@@ -21,6 +21,7 @@ use super::record::{
     Counter, Node, ROOT, counter, decode, key, read_distribution, read_entry, read_move, read_node,
     read_removal, row_name,
 };
+use super::remove_tree::{directory_of, read_row};
 use super::rows::Rows;
 use crate::error::MetaError;
 use crate::{FileId, ServerId};
@@ -126,6 +127,8 @@ struct Check<'r> {
     rows: &'r dyn Rows,
     findings: Vec<Finding>,
     nodes: BTreeMap<FileId, Node>,
+    /// Directories that were removed with all below them, and are not empty yet.
+    removed: BTreeSet<FileId>,
 }
 
 impl<'r> Check<'r> {
@@ -134,8 +137,10 @@ impl<'r> Check<'r> {
             rows,
             findings: Vec::new(),
             nodes: BTreeMap::new(),
+            removed: BTreeSet::new(),
         };
         check.read_nodes()?;
+        check.trees()?;
         check.entries()?;
         check.reach();
         check.transients()?;
@@ -177,8 +182,19 @@ impl<'r> Check<'r> {
         })
     }
 
+    fn trees(&mut self) -> Result<(), MetaError> {
+        self.each(&key::trees(), read_row, |check, key, _| {
+            let directory = directory_of(key).unwrap_or(FileId(0));
+            match check.nodes.get(&directory).is_some_and(Node::is_directory) {
+                true => drop(check.removed.insert(directory)),
+                false => check.findings.push(Finding::Stray(row_name(key))),
+            }
+        })
+    }
+
     fn entries(&mut self) -> Result<(), MetaError> {
         let mut named = BTreeSet::from([ROOT]);
+        named.extend(&self.removed);
         self.each(&key::entries(), read_entry, |check, key, file| {
             let directory = Self::file_of(key);
             let name = key::name(key, 1).unwrap_or_default().to_owned();
@@ -214,6 +230,7 @@ impl<'r> Check<'r> {
     /// Every directory leads to the root in at most as many steps as there are directories.
     fn reach(&mut self) {
         let mut reached = BTreeSet::from([ROOT]);
+        reached.extend(&self.removed);
         for (file, node) in &self.nodes {
             let mut way = Vec::new();
             let mut at = if node.is_directory() {

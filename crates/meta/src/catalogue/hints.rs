@@ -25,7 +25,7 @@ use super::access::{Caller, demand_owner};
 use super::choose_layout::LayoutChoice;
 use super::member::{candidates, find_member, places_of};
 use super::path::{path_of, resolve};
-use super::record::{ROOT, decode, key, layout_state, node, put_text};
+use super::record::{ROOT, decode, find_node, key, layout_state, node, put_text};
 use super::rows::{Rows, RowsTransaction};
 use super::{Batch, Credentials, Snapshot};
 use crate::error::MetaError;
@@ -151,7 +151,11 @@ fn above(rows: &dyn Rows, mut directory: FileId) -> Result<Vec<SourcedHint>, Met
         if directory == ROOT {
             return Ok(list);
         }
-        directory = node(rows, directory)?.parent;
+        // A file that is open can outlive the directory that it was in.
+        let Some(here) = find_node(rows, directory)? else {
+            return Ok(list);
+        };
+        directory = here.parent;
         distance += 1;
     }
 }

@@ -38,6 +38,7 @@ mod prepared;
 mod profiles;
 mod record;
 mod relayout;
+mod remove_tree;
 mod rewritten;
 mod rows;
 mod size;
@@ -71,6 +72,7 @@ pub use prepared::{LayoutMeanings, LayoutQuestion};
 pub use profiles::{AutoState, KeptProfile};
 pub use record::MoveRecord;
 pub use relayout::{MoveTarget, PartAt};
+pub use remove_tree::TreeSurvey;
 pub use stamped::Trail;
 
 pub use usage::HintCounts;
@@ -94,7 +96,7 @@ use rows::{Rows, RowsSnapshot, RowsTransaction, Transaction};
 use usage::Usage;
 
 /// Version of the format that this program writes; it reads this one and all before.
-pub const VERSION: u64 = 5;
+pub const VERSION: u64 = 6;
 
 const MAGIC: &str = "pario catalogue";
 
@@ -159,7 +161,7 @@ impl Catalogue {
                     if version < 2 {
                         version1::rewrite(rows)?;
                     }
-                    // Versions 3 and 5 added kinds of rows, version 4 changes one of them.
+                    // Versions 3, 5 and 6 added kinds of rows, version 4 changes one of them.
                     if version == 3 {
                         answered::rewrite_version3(rows)?;
                     }

@@ -139,7 +139,11 @@ impl Batch<'_> {
     }
 
     /// The entries of a directory have changed.
-    fn touch(&mut self, caller: &Caller<'_>, directory: FileId) -> Result<(), MetaError> {
+    pub(crate) fn touch(
+        &mut self,
+        caller: &Caller<'_>,
+        directory: FileId,
+    ) -> Result<(), MetaError> {
         let mut node = node(&self.rows, directory)?;
         node.modified = caller.now;
         node.changed = caller.now;

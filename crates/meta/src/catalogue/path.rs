@@ -9,7 +9,7 @@ use control::stamps::Subject;
 
 use super::Credentials;
 use super::access::{Permission, demand};
-use super::record::{Node, ROOT, find_entry, node};
+use super::record::{Node, ROOT, find_entry, find_node, node};
 use super::rows::Rows;
 use super::stamped::Trail;
 use crate::FileId;
@@ -152,7 +152,13 @@ pub(crate) fn path_of(rows: &dyn Rows, file: FileId) -> Result<Option<String>, M
     let mut parts = Vec::new();
     let mut at = file;
     while at != ROOT {
-        let here = node(rows, at)?;
+        // What is below a directory that was removed has lost its name with it.
+        let Some(here) = find_node(rows, at)? else {
+            return match at == file {
+                true => Err(MetaError::NoSuchFile(file)),
+                false => Ok(None),
+            };
+        };
         if here.file().is_some_and(|f| f.unlinked) {
             return Ok(None);
         }

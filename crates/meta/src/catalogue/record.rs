@@ -30,6 +30,7 @@ pub(crate) const FAILED: u8 = 14;
 pub(super) const ANSWER: u8 = 15;
 const IDENTITY: u8 = 16;
 pub(crate) const VALUE: u8 = 17;
+pub(crate) const TREE: u8 = 18;
 
 /// The root directory.
 pub(crate) const ROOT: FileId = FileId(1);
@@ -201,6 +202,19 @@ pub(crate) mod key {
         vec![ANSWER]
     }
 
+    /// A directory of a tree that was removed, of which something is left.
+    pub(crate) fn tree(root: FileId, directory: FileId) -> Vec<u8> {
+        with(TREE, &[root.0, directory.0], "")
+    }
+
+    pub(crate) fn trees() -> Vec<u8> {
+        vec![TREE]
+    }
+
+    pub(crate) fn directories_of_tree(root: FileId) -> Vec<u8> {
+        with(TREE, &[root.0], "")
+    }
+
     pub(crate) fn moving(file: FileId) -> Vec<u8> {
         with(MOVING, &[file.0], "")
     }
@@ -309,6 +323,7 @@ pub(crate) fn row_name(key: &[u8]) -> String {
         Some(&HINTS) => "hints",
         Some(&FAILED) => "failed server",
         Some(&VALUE) => "value",
+        Some(&TREE) => "tree",
         _ => "unknown",
     };
     let number = key::number(key, 0).map_or(String::new(), |n| format!(" {n}"));

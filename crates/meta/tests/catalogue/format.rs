@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use meta::catalogue::{
     Caller, Catalogue, CreateOptions, Credentials, Finding, Identity, Join, Kind, LayoutSpec,
     Member, MoveRecord, MoveTarget, NamedValue, NamedView, OpenOptions, Snapshot, StoreKind,
-    UnlinkHow, VERSION,
+    TreeSurvey, UnlinkHow, VERSION,
 };
 use meta::{ClientId, MetaError, Rights, ServerId, Time};
 use redb::{ReadableTable, TableDefinition};
@@ -135,6 +135,14 @@ pub(crate) fn write_image() -> Vec<u8> {
                 |b| Ok((b.mkdir(&caller, "/done", 0o755)?, b"as it was".into())),
                 |_, _| unreachable!(),
             )?;
+            // Removed, and not cleared yet.
+            b.mkdir(&caller, "/tree", 0o755)?;
+            b.mkdir(&caller, "/tree/below", 0o755)?;
+            let root = Caller {
+                credentials: &Credentials::ROOT,
+                ..caller
+            };
+            b.remove_tree(&root, "/tree", &TreeSurvey::default())?;
             Ok(())
         })
         .unwrap()
@@ -256,8 +264,18 @@ fn every_version_is_read() {
             (1 << 40, 3)
         );
         // The file without a name went to no list yet: a client may still have it open.
-        assert_eq!(snapshot.counts().unwrap().files, 3);
+        let counts = snapshot.counts().unwrap();
+        assert_eq!(counts.files, 3);
+        // Version 6 knows of trees that are to be cleared.
+        let trees = u64::from(version >= 6);
+        assert_eq!((counts.trees, counts.tree_directories), (trees, trees));
         drop(snapshot);
+        while catalogue
+            .transact(|b| b.clear_trees(Time(0)))
+            .unwrap()
+            .unwrap()
+        {}
+        assert_eq!(catalogue.snapshot().unwrap().counts().unwrap().trees, 0);
         assert_eq!(
             catalogue.transact(|b| b.end_recovery()).unwrap().unwrap(),
             1

@@ -21,4 +21,5 @@ mod names;
 mod profiles;
 mod rows;
 mod simulated;
+mod trees;
 mod values;

@@ -7,6 +7,7 @@ use layout::View;
 use wire::message::Bytes;
 use wire::message::catalogue::*;
 use wire::message::session::{Goodbye, Ping, Statistics};
+use wire::message::trees::RemoveTree;
 use wire::{HandleId, Rights, Status, Time};
 
 use crate::fixture::*;
@@ -508,4 +509,49 @@ fn long_texts_do_not_make_a_directory_unreadable() {
         .len(),
         3
     );
+}
+
+#[test]
+fn tree_is_removed_at_once_and_cleared_by_itself() {
+    let (scratch, manager, _members) = with_members("trees", 2);
+    let mut root = Asker::user(&manager, 0);
+    let mut c = Asker::user(&manager, 1001);
+    let mkdir = |path: &str, mode| Mkdir {
+        path: path.into(),
+        mode,
+    };
+    root.ask(&mkdir("/all", 0o777));
+    root.ask(&Chmod {
+        path: "/all".into(),
+        mode: 0o777,
+    });
+    for path in ["/all/t", "/all/t/a", "/all/t/a/b"] {
+        c.ask(&mkdir(path, 0o755));
+        for k in 0..100 {
+            c.create(&format!("{path}/{k}"));
+        }
+    }
+    let before = c.ask(&Count {});
+    let remove = RemoveTree {
+        path: "/all/t".into(),
+    };
+    let mut stranger = Asker::user(&manager, 1002);
+    let text = stranger.refused(&remove, Status::PermissionDenied);
+    assert!(text.contains("/all/t"), "{text}");
+    assert_eq!(c.ask(&Count {}), before);
+    c.ask(&remove);
+    assert!(c.ask(&list("/all", None, 10)).entries.is_empty());
+    c.refused(&remove, Status::NotFound);
+    c.refused(
+        &RemoveTree {
+            path: "/all/t/a".into(),
+        },
+        Status::NotFound,
+    );
+    c.wait_for_statistic("trees", 0);
+    let after = c.ask(&Count {});
+    assert_eq!((after.files, after.directories), (0, 2));
+    // Servers are told of each file, and say later that they have nothing of it any more.
+    assert_eq!(after.removals, 2 * 300);
+    drop(scratch);
 }

@@ -6,6 +6,7 @@ use wire::message::Bytes;
 use wire::message::Request;
 use wire::message::catalogue::*;
 use wire::message::hints::{GetHints, HintText, SetHints};
+use wire::message::trees::RemoveTree;
 use wire::{Rights, Status};
 
 use crate::fixture::*;
@@ -99,6 +100,15 @@ fn each_is_done_once(scratch: &Scratch, is_restarted: bool, mut between: impl Fn
         });
     });
     assert!(has("/e"), "the second directory was removed");
+    let remove_tree = RemoveTree { path: text("/e") };
+    a.twice(scratch, &remove_tree, || {
+        between();
+        other().ask(&Mkdir {
+            path: text("/e"),
+            mode: 0o755,
+        });
+    });
+    assert!(has("/e"), "the second directory was removed with all in it");
 
     let chmod = |mode| Chmod {
         path: text("/d/g"),

@@ -92,6 +92,10 @@ pub trait DiskFile: fmt::Debug + Send + Sync {
     fn punch(&self, offset: u64, len: u64) -> io::Result<()>;
     /// Reserves room for a range that is still to be written.
     fn reserve(&self, offset: u64, len: u64) -> io::Result<()>;
+    /// Gives back room that was reserved behind the end of the file.
+    fn trim_end(&self) -> io::Result<()> {
+        Ok(())
+    }
     /// The first offset at or after `offset` that may hold data; `None` if only holes follow.
     fn next_data(&self, offset: u64) -> io::Result<Option<u64>>;
     /// Bytes of disk space it takes.
@@ -381,6 +385,15 @@ impl DiskFile for RealFile {
         let free = stat.f_bavail.saturating_mul(stat.f_frsize);
         match stat.f_blocks > 0 && free < len {
             true => Err(Errno::NOSPC.into()),
+            false => Ok(()),
+        }
+    }
+
+    /// Some file systems punch no holes behind the end, but all cut there.
+    fn trim_end(&self) -> io::Result<()> {
+        let about = self.file.metadata()?;
+        match about.blocks() * 512 > about.len() {
+            true => self.file.set_len(about.len()),
             false => Ok(()),
         }
     }

@@ -154,6 +154,8 @@ impl DataFile {
         let (header, side) = read_header(name, &*file)?;
         let mut data = DataFile::with(disk, name.to_owned(), file, header);
         data.durable_side = Some(side); // as far as this process knows; see `begin_session`
+        // A process that died may have taken room for a file that nobody writes any more.
+        let _ = data.file.trim_end();
         if data.header.is_open {
             data.recover()?;
         }
@@ -342,24 +344,6 @@ impl DataFile {
                 let mut working = self.work_on(group)?;
                 (from..to).for_each(|i| working.empty(i));
             }
-        }
-        Ok(())
-    }
-
-    /// Reserves disk space for blocks that have none.
-    pub(crate) fn reserve(&mut self, blocks: Range<u64>) -> Result<()> {
-        self.check_usable()?;
-        check_reach(blocks.end * BLOCK)?;
-        let mut at = blocks.start;
-        while at < blocks.end {
-            let (group, index) = place_of(at);
-            let count = (blocks.end - at).min((GROUP_BLOCKS - index) as u64);
-            let doing = "reserving disk space";
-            // Side zero is where blocks of holes go. A block that has data has its space.
-            self.file
-                .reserve(block_at(group, index, Side::Zero), count * BLOCK)
-                .map_err(|e| Error::io(doing, e, count * BLOCK))?;
-            at += count;
         }
         Ok(())
     }
@@ -603,7 +587,7 @@ impl DataFile {
         })
     }
 
-    fn check_usable(&self) -> Result<()> {
+    pub(super) fn check_usable(&self) -> Result<()> {
         match &self.failed {
             Some(why) => Err(Error::DiskFailed {
                 disk: self.disk.label(),
@@ -716,7 +700,7 @@ impl DataFile {
         })
     }
 
-    fn load(&mut self, group: u64) -> Result<&Group> {
+    pub(super) fn load(&mut self, group: u64) -> Result<&Group> {
         if !self.groups.contains_key(&group) {
             let pages = self.read_tables(group)?;
             let entry = self.choose_committed(group, &pages)?;
@@ -821,7 +805,7 @@ pub(crate) fn check_reach(end: u64) -> Result<()> {
 }
 
 /// Group of a block, and its index there.
-fn place_of(block: u64) -> (u64, usize) {
+pub(super) fn place_of(block: u64) -> (u64, usize) {
     (
         block / GROUP_BLOCKS as u64,
         (block % GROUP_BLOCKS as u64) as usize,

@@ -73,6 +73,8 @@ pub(crate) struct State {
     pub(crate) identity: Identity,
     pub(crate) table: Table,
     pub(crate) len: u64,
+    /// Space below this was taken in the data file, also behind the length.
+    kept_to: u64,
     /// No block at or behind this byte is in the data file.
     pub(super) stored_end: u64,
     /// Whether what is dirty could not be written.
@@ -107,6 +109,7 @@ impl HeldSubfile {
             identity: file.identity().clone(),
             table,
             len: file.len(),
+            kept_to: 0,
             stored_end: file.len().next_multiple_of(BLOCK),
             is_owing: false,
             removed: false,
@@ -573,6 +576,40 @@ impl Subfile for DiskSubfile {
         backing.file.reserve(touched(&range))?;
         self.held.lock().raise_len(end);
         Ok(())
+    }
+
+    fn keep_ahead(&self, end: u64) -> Result<()> {
+        check(&(0..end))?;
+        check_reach(end)?;
+        let mut backing = self.held.backing();
+        let (len, before) = {
+            let state = self.held.lock();
+            state.check_alive()?;
+            (state.len, state.kept_to)
+        };
+        let mut taken = Ok(());
+        let mut stays = end;
+        if end > before {
+            taken = backing.file.reserve(touched(&(0..end)));
+            if taken.is_err() {
+                // What was taken in vain is for others.
+                stays = before;
+            }
+        }
+        let spare = stays.max(len)..end.max(before);
+        if !spare.is_empty() {
+            let spare = spare.start.div_ceil(BLOCK)..spare.end.div_ceil(BLOCK);
+            backing.file.give_back(spare);
+            // All behind the end of the data file went with it.
+            let again = backing.file.reserve(touched(&(0..stays)));
+            if let Err(error) = again {
+                tracing::debug!(%error, "others were faster with space that was to stay");
+            }
+        }
+        if taken.is_ok() {
+            self.held.lock().kept_to = end;
+        }
+        taken
     }
 
     fn flush(&self) -> Result<()> {

@@ -18,6 +18,7 @@
 //! | `legacy` | what a process that was killed had in memory only |
 //! | `unstored` | what of an open subfile only memory has, on record |
 //! | `opening` | one at a time, and why not |
+//! | `reserved` | space that is taken before there are bytes for it |
 //! | `room` | what leaves memory when it is needed |
 //! | `store` | all of them: placement, write-back |
 
@@ -36,6 +37,7 @@ mod limited;
 mod opening;
 mod records;
 mod recover;
+mod reserved;
 mod room;
 mod roster;
 mod set;

@@ -154,6 +154,10 @@ impl<W: Watcher> DiskFile for WatchedFile<W> {
         self.file.reserve(offset, len)
     }
 
+    fn trim_end(&self) -> io::Result<()> {
+        self.file.trim_end()
+    }
+
     fn next_data(&self, offset: u64) -> io::Result<Option<u64>> {
         self.file.next_data(offset)
     }

@@ -165,6 +165,10 @@ impl Harness for RealHarness {
         self.frees
     }
 
+    fn reserves(&self) -> bool {
+        self.frees
+    }
+
     fn evict(&self) {
         self.store.as_ref().unwrap().evict();
     }
@@ -229,6 +233,11 @@ impl KeptTwinHarness {
 }
 
 impl Harness for KeptTwinHarness {
+    /// It counts what was written.
+    fn reserves(&self) -> bool {
+        false
+    }
+
     fn store(&self) -> &dyn Store {
         self.store.as_ref().unwrap()
     }
@@ -266,6 +275,11 @@ pub(crate) fn try_twin_store(twin: &Twin, limit_bytes: u64) -> store::Result<Dis
 }
 
 impl Harness for TwinHarness {
+    /// It counts what was written.
+    fn reserves(&self) -> bool {
+        false
+    }
+
     fn store(&self) -> &dyn Store {
         self.store.as_ref().unwrap()
     }

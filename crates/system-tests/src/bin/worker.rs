@@ -83,6 +83,13 @@ impl Worker {
                 self.files.insert(slot()?, file);
                 return Ok(format!("{id}"));
             }
+            // Creates a file that is to have so many bytes.
+            "expect" => {
+                let options = options(Some("rwx"), None, None).expected_size(number(3)?);
+                let file = self.client.open(text(2).ok_or("no path")?, &options)?;
+                self.files.insert(slot()?, file);
+                return Ok(nothing());
+            }
             // Joins a team, opens a file with it and sets a view with it.
             "together" => {
                 let (path, name) = (text(2).ok_or("no path")?, text(3).ok_or("no team")?);

@@ -98,3 +98,65 @@ fn a_full_disk_is_heard_by_those_who_store_directly() {
 fn a_full_disk_is_heard_by_those_who_write_by_message() {
     fill(Way::Message);
 }
+
+/// Space of a new file is taken on the disk, so the disk is full for others; it goes back when the file is closed, when its client is
+/// killed, and when its server was.
+#[test]
+fn expected_space_is_taken_on_the_disk_and_goes_back() {
+    let dir = TempDir::new();
+    let place = dir.join("io-0");
+    let Some(_disk) = SmallDisk::mount(&place, 96) else {
+        return testkit::skipped("file systems cannot be mounted");
+    };
+    let options = ServiceOptions::new(1).disk().memory("64MiB");
+    let mut service = options.directories(dir.path()).start();
+    let client = service.client();
+    let expecting = |mebibytes: u64| {
+        let new = OpenOptions::new().read().write().exclusive();
+        new.expected_size(mebibytes * MIB)
+    };
+    let free = || {
+        let stat = rustix::fs::statvfs(&place).expect("the disk");
+        stat.f_bavail * stat.f_frsize
+    };
+    let all = free();
+    let refused = |path: &str, mebibytes: u64| {
+        let error = client.open(path, &expecting(mebibytes)).unwrap_err();
+        assert_eq!(error.status(), wire::Status::NoSpace, "{error}");
+        assert!(error.to_string().contains("expected_size"), "{error}");
+        let found = client.stat(path).unwrap_err();
+        assert_eq!(found.status(), wire::Status::NotFound, "{found}");
+    };
+    refused("/never", 200);
+    assert!(free() + MIB > all, "{} of {all} bytes", free());
+    let file = client.open("/f", &expecting(60)).unwrap();
+    assert!(free() + 60 * MIB <= all, "{} of {all} bytes", free());
+    refused("/other", 60);
+    let bytes = vec![3; 5 * MIB as usize];
+    file.write_at(0, &bytes).unwrap();
+    file.sync().unwrap();
+    file.close().unwrap();
+    assert!(free() + 16 * MIB > all, "{} of {all} bytes", free());
+    // A client that is killed closes nothing.
+    let mut worker = service.worker();
+    worker.ask("expect\t0\t/k\t62914560");
+    assert!(free() + 60 * MIB <= all, "{} of {all} bytes", free());
+    worker.kill();
+    system_tests::until("space of a dead client", || free() + 16 * MIB > all);
+    // Nor does a server, and its next start does not know.
+    let mut worker = service.worker();
+    worker.ask("expect\t0\t/g\t52428800");
+    assert!(free() + 50 * MIB <= all, "{} of {all} bytes", free());
+    service.kill_io(0);
+    worker.kill();
+    service.start_io(0);
+    let again = client
+        .open("/g", &OpenOptions::new().read().write())
+        .unwrap();
+    again.write_at(0, b"it lives").unwrap();
+    assert!(free() + 16 * MIB > all, "{} of {all} bytes", free());
+    let file = client.open("/f", &OpenOptions::new().read()).unwrap();
+    let mut got = vec![0; bytes.len()];
+    assert_eq!(file.read_at(0, &mut got).unwrap(), bytes.len());
+    assert!(got == bytes);
+}

@@ -14,6 +14,7 @@ mod io_servers;
 mod manager;
 mod power;
 mod relayout;
+mod trees;
 mod truncate;
 
 use std::time::Duration;

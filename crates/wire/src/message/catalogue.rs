@@ -520,6 +520,12 @@ record! {
         pub removals: u64,
         /// When the backup was made that the catalogue was restored from, in seconds since 1970; 0 if it never was.
         pub restored_from_s: u64,
+        /// Trees that were removed and are not cleared yet. What they had counts as file or directory until it is.
+        pub trees: u64,
+        /// Names below them that are gone for good.
+        pub tree_names: u64,
+        /// Directories of them that were met and are not empty yet.
+        pub tree_directories: u64,
     }
 
     /// Looks for contradictions in the catalogue. Only for the user who runs the service, and root.

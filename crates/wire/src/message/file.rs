@@ -102,6 +102,17 @@ record! {
         pub size: u64,
     }
 
+    /// Takes space for the bytes of the file below `size` that lie here, ahead of what is written; the size stays. It is taken for as
+    /// long as the view is registered, or until less is asked for with it.
+    pub struct KeepAhead {
+        /// A view of the file, with the right to write.
+        pub view: u64,
+        /// The epoch.
+        pub epoch: u64,
+        /// File bytes below this have space.
+        pub size: u64,
+    }
+
     /// Makes a range of the file zero, as far as its bytes lie here, and gives their space back. The size stays. Asked
     /// twice it is done twice.
     pub struct Punch {
@@ -398,6 +409,7 @@ through_view!(
     Lock,
     Unlock,
     Preallocate,
+    KeepAhead,
     Punch,
     Sync,
     Allocation,

@@ -17,6 +17,7 @@ use super::profile::*;
 use super::session::*;
 use super::stamps::*;
 use super::team::*;
+use super::trees::RemoveTree;
 use crate::layout_state::LayoutState;
 use crate::{ServerId, SizeState};
 
@@ -104,6 +105,7 @@ kinds! {
     0x55 Server to IoServer: Announce => ();
     0x56 Manager to IoServer: AskSizes => Vec<Option<SizeIs>>;
 
+    0x57 Client to Manager: RemoveTree => ();
     0x60 Client to Manager: AttachStamps => StampsAre;
     0x61 Client to Manager: AwaitRecalls => RecallsAre;
 
@@ -149,4 +151,5 @@ kinds! {
     0x9b Client to IoServer: ReadAhead => ();
     0x9c Server to IoServer: Deposit => bool;
     0x9d Server to IoServer: Confirm => bool;
+    0x9e Client to IoServer: KeepAhead => ();
 }

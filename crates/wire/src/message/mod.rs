@@ -11,6 +11,7 @@
 //! | [`session`] | anybody: who are you, are you there |
 //! | [`catalogue`] | a client the metadata manager |
 //! | [`backup`] | a client the metadata manager, for all rows of the catalogue |
+//! | [`trees`] | a client the metadata manager, about directories with all that is in them |
 //! | [`hints`] | a client the metadata manager, about hints and failed disks |
 //! | [`mod@file`] | a client an I/O server, about a file through a registered view |
 //! | [`access`] | a client an I/O server, for bytes |
@@ -41,6 +42,7 @@ pub mod profile;
 pub mod session;
 pub mod stamps;
 pub mod team;
+pub mod trees;
 
 pub use field::{Bytes, Field};
 pub use kinds::KINDS;

@@ -6,6 +6,7 @@ use wire::message::Bytes;
 use wire::message::backup::*;
 use wire::message::catalogue::*;
 use wire::message::hints::HintSource;
+use wire::message::trees::RemoveTree;
 use wire::{FileId, HandleId, Rights, ServerId, Time};
 
 use super::stamps::stamped;
@@ -181,6 +182,7 @@ fn add_names(list: &mut Samples) {
     ] {
         list.pair(word, Unlink { path: path(), how }, ());
     }
+    list.pair("", RemoveTree { path: path() }, ());
     list.pair("", Rmdir { path: path() }, ());
     let rename = Rename {
         from: path(),
@@ -354,6 +356,9 @@ fn add_cluster(list: &mut Samples) {
         directories: 1,
         removals: u64::MAX,
         restored_from_s: 1_795_120_382,
+        trees: 2,
+        tree_names: 1 << 20,
+        tree_directories: 5,
     };
     list.pair("", Count {}, counts);
     let findings = [Severity::Broken, Severity::Lost].map(|severity| Finding {

@@ -124,6 +124,12 @@ fn add_sizes(list: &mut Samples) {
         size: size_bytes,
     };
     list.pair("", preallocate, ());
+    let keep_ahead = KeepAhead {
+        view,
+        epoch,
+        size: 1 << 40,
+    };
+    list.pair("", keep_ahead, ());
     let punch = Punch {
         view,
         lo: 100,
