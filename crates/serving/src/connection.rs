@@ -471,6 +471,9 @@ mod tests {
             directories: 2,
             removals: u64::MAX,
             restored_from_s: 0,
+            trees: 0,
+            tree_names: 0,
+            tree_directories: 0,
         };
         let mut serve = |times: u32| {
             for _ in 0..times {
