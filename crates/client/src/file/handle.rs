@@ -92,8 +92,8 @@ pub struct Handle {
     pub(crate) gateway: Option<Gateway>,
     /// Where bytes are that this handle has written and not synced.
     pub(crate) unsynced: Unsynced,
-    /// Which subfile it is, if it was opened as one.
-    pub(crate) subfile: OnceLock<Subfile>,
+    /// Which subfile it is, if it was opened as one; hardly any is.
+    pub(crate) subfile: OnceLock<Box<Subfile>>,
     /// Bytes of the file for which its servers have taken space for this handle.
     pub(crate) space: AtomicU64,
 }

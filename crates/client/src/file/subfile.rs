@@ -120,13 +120,13 @@ impl Client {
             }
         };
         file.set_view(&told.view)?;
-        let _ = file.subfile.set(Subfile {
+        let _ = file.subfile.set(Box::new(Subfile {
             index,
             count: told.count,
             generation: told.generation,
             places: told.places,
             partition,
-        });
+        }));
         file.check_subfile(&file.layout())?;
         Ok(file)
     }
@@ -135,7 +135,7 @@ impl Client {
 impl File {
     /// Which subfile it is, if it was opened as one.
     pub fn subfile(&self) -> Option<&Subfile> {
-        self.0.subfile.get()
+        self.0.subfile.get().map(|subfile| &**subfile)
     }
 
     /// Bytes of the view in the file as it is now: the length of the subfile, for one.

@@ -61,6 +61,11 @@ impl Harness for Disks<'_> {
     fn frees(&self) -> bool {
         self.kind != FileSystem::Sshfs
     }
+
+    /// Nor does it reserve space: there is room, or there is none (`docs/adr/0056-space-before-bytes.md`).
+    fn reserves(&self) -> bool {
+        self.kind != FileSystem::Sshfs
+    }
 }
 
 /// Every check of the suite; how many there were.
