@@ -659,9 +659,11 @@ impl Link {
             (Stream::Unix(s), Some(list)) => crate::descriptors::receive(s.as_fd(), into, list),
             (Stream::Unix(s), None) => s.read(into),
             (Stream::Tcp(s), _) => s.read(into),
-            (Stream::Relayed(s, relay), _) => match s.read(into)? {
-                0 => relay.end(),
-                n => Ok(n),
+            (Stream::Relayed(s, relay), _) => match s.read(into) {
+                Ok(0) => relay.end(),
+                // The relay has ended before it took all that was written here, and knows better why.
+                Err(e) if e.kind() == io::ErrorKind::ConnectionReset => relay.end(),
+                read => read,
             },
         }
     }

@@ -707,12 +707,17 @@ fn a_relayed_link_names_the_far_peer_and_says_why_its_relay_failed() {
         peer: address,
         here: address,
     };
-    for trouble in [None, Some("the certificate is over")] {
+    let why = Some("the certificate is over");
+    // With bytes that the relay has not taken, too: its end is then a reset to the kernel.
+    for (trouble, has_untaken) in [(None, false), (None, true), (why, false), (why, true)] {
         let (near, far) = UnixStream::pair().unwrap();
         let relay = Arc::new(Relay::new(peer));
         let mut link = Link::relayed(near, Arc::clone(&relay));
         assert!(link.is_relayed() && !link.is_tcp());
         assert_eq!(link.peer().unwrap(), peer);
+        if has_untaken {
+            link.send(header(1, 1), b"", &[]).unwrap();
+        }
         if let Some(text) = trouble {
             relay.fail(std::io::Error::new(std::io::ErrorKind::InvalidData, text));
         }
